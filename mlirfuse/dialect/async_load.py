@@ -48,7 +48,7 @@ TF32 = "tf32"
 
 
 def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices: int) -> str | None:
-    """Why a stage of the ring is no tile of the tensor, or None; also used by `fuse.async_store`."""
+    """Why a stage of a ring cannot hold a tile of an array, or None; also used by `fuse.async_store`."""
     if not isinstance(tensor.type, ir.MemRefType):
         return f"{tensor.type} must be a memref in global memory"
     type_ = ir.MemRefType(tensor.type)
@@ -68,7 +68,7 @@ def _verify(op: ir.Operation) -> str | None:
     problem = ring_problem(ring) or barriers_problem(barriers)
     problem = problem or _peers_problem(op, ir.MemRefType(ring.type)) or _rows_problem(op, ir.MemRefType(ring.type))
     if TF32 in op.attributes and not isinstance(ir.MemRefType(ring.type).element_type, ir.F32Type):
-        return f"elements of {ring.type} are not rounded to tf32"
+        return f"only elements of f32 are rounded to tf32, not those of {ring.type}"
     return problem or tile_problem(source, ring, list(ir.DenseI64ArrayAttr(op.attributes["dims"])), len(indices))
 
 
@@ -76,18 +76,19 @@ def _peers_problem(op: ir.Operation, ring: ir.MemRefType) -> str | None:
     if PEERS not in op.attributes:
         return None
     peers, rows = ir.IntegerAttr(op.attributes[PEERS]).value, ring.shape[1]
-    return None if peers > 1 and rows % (8 * peers) == 0 else f"{peers} peers cannot share {rows} rows"
+    fits = peers > 1 and rows % (8 * peers) == 0
+    return None if fits else f"{peers} peers cannot share {rows} rows: each needs a multiple of 8 rows"
 
 
 def _rows_problem(op: ir.Operation, ring: ir.MemRefType) -> str | None:
     if ROWS not in op.attributes:
         return None
     if PEERS in op.attributes:
-        return "blocks that share a load copy all rows"
+        return "rows and peers exclude each other: blocks that share a load copy all rows"
     if problem := count_problem(op, ROWS):
         return problem
     rows = ir.IntegerAttr(op.attributes[ROWS]).value
-    return None if rows <= ring.shape[1] else f"{rows} rows of a stage of {ring.shape[1]}"
+    return None if rows <= ring.shape[1] else f"rows = {rows} is more than the {ring.shape[1]} rows of a stage"
 
 
 def peers_of(op: ir.Operation) -> int:

@@ -29,8 +29,8 @@ class Attribute:
     Attributes:
         name: the full name, with the dialect's prefix.
         type: the attribute's type.
-        carriers: names of the ops that may have it; None where any may.
-        holders: names of the functions whose arguments, or buffers in shared memory, may have it.
+        carriers: names of the ops that may have the attribute; None for all ops.
+        holders: names of the functions whose arguments, or buffers in shared memory, may have the attribute.
         meaning: the attribute's meaning, in a sentence or two.
         set_by: passes or modules that set it.
         read_by: passes or modules that read it.

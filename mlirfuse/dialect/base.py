@@ -29,7 +29,7 @@ class OpDefinition:
         operands: (name, variadicity) pairs, in order.
         results: (name, variadicity) pairs, in order.
         attributes: names of the required attributes.
-        regions: names of its regions, in order; each ends with `vector.yield`, which needs no particular parent.
+        regions: names of the regions, in order; each ends with `vector.yield`, which is valid in any parent op.
         verify: returns what is wrong with an op, or None.
         needs_layout: whether the op touches memory or other threads on tiles, so that `fuse-assign-layouts` decides on
             a layout for it.
@@ -63,7 +63,7 @@ class OpDefinition:
         """Emits the `irdl.operation` at the current insertion point."""
         op = irdl.operation_(self.name)
         with ir.InsertionPoint(op.body):
-            # A constraint used twice would mean "the same type", so each field gets one of its own.
+            # A constraint used twice would mean "the same type", so each field has its own constraint.
             if self.operands:
                 names, counts = zip(*self.operands, strict=True)
                 irdl.operands_([irdl.any() for _ in names], list(names), list(counts))

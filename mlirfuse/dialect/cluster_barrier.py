@@ -20,7 +20,7 @@ DEFINITION = OpDefinition("cluster_barrier")
 
 
 def cluster_barrier(warpgroups: int | None = None) -> ir.Operation:
-    """Builds the op at the current insertion point; for all threads, or for the first warpgroups of each block."""
+    """Builds the op at the current insertion point, for all threads, or for the first `warpgroups` of each block."""
     attributes = {}
     if warpgroups is not None:
         attributes["warpgroups"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), warpgroups)

@@ -35,7 +35,7 @@ def _verify(op: ir.Operation) -> str | None:
     if ir.MemRefType(buffer.type).element_type != value.type:
         return f"a value of {value.type} for elements of {buffer.type}"
     if isinstance(value.type, ir.VectorType) or from_mlir(value.type).bytes not in SENDABLE_BYTES:
-        return f"a value of {value.type} has not 4 or 8 bytes"
+        return f"a value of {value.type} does not have 4 or 8 bytes"
     return barriers_problem(barriers) or count_problem(op, PEERS)
 
 

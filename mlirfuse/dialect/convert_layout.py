@@ -23,9 +23,9 @@ from mlirfuse.dialect.base import VARIADIC, OpDefinition
 def _verify(op: ir.Operation) -> str | None:
     sources, results = ([value.type for value in values] for values in (op.operands, op.results))
     if not sources or sources != results:
-        return "results must be tiles of the types of the sources, of which there must be one"
+        return "results must have the types of the operands, of which there must be at least one"
     scalar = [type_ for type_ in sources if not isinstance(type_, ir.VectorType)]
-    return f"{scalar[0]} is no tile" if scalar else None
+    return f"{scalar[0]} must be a tile vector" if scalar else None
 
 
 DEFINITION = OpDefinition(

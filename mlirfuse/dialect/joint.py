@@ -1,11 +1,11 @@
-"""Checks that the ops share which compute two statistics of a row in one reduction."""
+"""Common checks of joint reductions, the ops that compute two statistics in one reduction."""
 
 from __future__ import annotations
 
 from mlir import ir
 
 JOINT_REDUCTIONS = frozenset({"fuse.moments", "fuse.exp_sum"})
-"""Ops with one source, reduced dimensions `dims`, and two results that merge as a pair."""
+"""Ops with one source, reduced dimensions `dims`, and two results whose partials merge as pairs."""
 
 
 def verify_joint_reduction(op: ir.Operation) -> str | None:

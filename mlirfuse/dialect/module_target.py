@@ -22,7 +22,7 @@ def target_of_module(module: ir.Operation) -> Target:
     """The architecture that a `builtin.module` is compiled for; `DEFAULT` without the attribute.
 
     Raises:
-        TargetError: the attribute is no such dictionary, or names an unknown architecture, or less than one SM.
+        TargetError: the attribute is not a dictionary of that form, or has an unknown architecture or less than one SM.
     """
     if TARGET not in module.attributes:
         return target_of(None)

@@ -19,7 +19,7 @@ from mlirfuse.dialect.base import SINGLE, OpDefinition
 def _verify(op: ir.Operation) -> str | None:
     buffer = op.operands[0].type
     if not isinstance(buffer, ir.MemRefType) or not is_rows(ir.MemRefType(buffer)):
-        return f"buffer {buffer} must be a memref of device memory without gaps, static behind the first dimension"
+        return f"buffer {buffer} must be a memref of device memory without gaps, static after the first dimension"
     rows = op.attributes["rows"]
     if not isinstance(rows, ir.IntegerAttr) or ir.IntegerAttr(rows).value < 1:
         return f"rows {rows} must be a positive integer"

@@ -21,7 +21,7 @@ def _verify(op: ir.Operation) -> str | None:
     if source != result:
         return f"result type {result} must be the source's, {source}"
     if ir.IntegerAttr(op.attributes["fragments"]).value < 1:
-        return "at least one fragment must be spilled"
+        return "fragments must be at least 1"
     return None
 
 

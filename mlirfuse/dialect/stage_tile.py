@@ -41,7 +41,7 @@ def _verify(op: ir.Operation) -> str | None:
     if problem := ring_problem(ring):
         return problem
     if not values or not all(isinstance(value.type, ir.VectorType) for value in values):
-        return "there must be a tile, or a thread's vectors of it"
+        return "there must be one tile, or a thread's vectors of one"
     type_, tile = ir.MemRefType(ring.type), ir.VectorType(values[0].type)
     if tile.element_type != type_.element_type:
         return f"elements of {tile} and {type_} differ"

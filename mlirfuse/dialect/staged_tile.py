@@ -29,7 +29,7 @@ def _verify(op: ir.Operation) -> str | None:
     if problem := ring_problem(ring):
         return problem
     if not op.results or not all(isinstance(value.type, ir.VectorType) for value in op.results):
-        return "there must be a tile, or a thread's vectors of it"
+        return "there must be one tile, or a thread's vectors of one"
     type_, tile = ir.MemRefType(ring.type), ir.VectorType(op.results[0].type)
     if tile.element_type != type_.element_type:
         return f"elements of {tile} and {type_} differ"

@@ -1,4 +1,4 @@
-"""Checks of the dialect's ops and attributes that the context cannot make: relations between types, ranges of values,
+"""Checks of the dialect's ops and attributes that IRDL cannot express: relations between types, ranges of values, and
 names of discardable attributes.
 """
 
@@ -22,7 +22,7 @@ def verify_fuse_ops(root: ir.Operation) -> None:
     """Checks every fuse op under `root`.
 
     Raises:
-        IRError: an op is wrong; names the first such op and its location.
+        IRError: an op violates its rules; the error has the location of the first such op.
     """
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -42,8 +42,8 @@ def verify_fuse_attributes(root: ir.Operation) -> None:
     """Checks every discardable fuse attribute under `root` against `ATTRIBUTES`.
 
     Raises:
-        IRError: an attribute has an unknown name (the closest one is the hint), a wrong type, or a carrier that no pass
-            reads it from; names the first.
+        IRError: an attribute has an unknown name (the hint is the closest known name) or a wrong type, or is on an op
+            that may not have it.
     """
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -72,7 +72,7 @@ def _problems(op: ir.Operation) -> Iterator[IRError]:
 def _attribute_problems(
     op: ir.Operation, name: str, value: ir.Attribute, where: str, argument: str = ""
 ) -> Iterator[IRError]:
-    """What is wrong with an attribute of an op, or of the op's argument `argument`."""
+    """Yields what is wrong with an attribute of an op, or of the op's argument `argument`."""
     if name not in ATTRIBUTES:
         text = f"{argument} of '{op.name}' op" if argument else f"'{op.name}' op"
         yield IRError(f"{text} has an unknown attribute {name}", where=op, hint=_suggest(name))

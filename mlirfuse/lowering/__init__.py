@@ -1,1 +1,1 @@
-"""From the `gpu` stage to PTX: one boundary a file, the pass `lower-x` in `x.py`. Here: whole kernels."""
+"""From the `gpu` stage to PTX, with the pass `lower-x` in `x.py`. Modules of this folder handle whole kernels."""

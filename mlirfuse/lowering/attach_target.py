@@ -1,4 +1,4 @@
-"""`lower-attach-target`: says for which GPU the kernels are compiled."""
+"""`lower-attach-target`: attaches the target architecture to the kernels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from mlirfuse.target import Target
 
 @dataclass(frozen=True)
 class LowerAttachTarget(Pass):
-    """Attaches `#nvvm.target` to every `gpu.module`, in place of any that is there.
+    """Attaches the module's `fuse.target` to every `gpu.module` as `#nvvm.target`, replacing an earlier target.
 
-    It is that of the module, `fuse.target`. Lowering passes and `gpu-module-to-binary` read the architecture from what
-    is attached. LLVM's own default PTX version is too old for some chips, so the version of `mlirfuse.target` is asked
-    for.
+    Lowering passes and `gpu-module-to-binary` read the architecture from that attribute. LLVM's default PTX version is
+    too old for some chips, so the attribute also has the PTX version of `mlirfuse.target`.
 
     ```mlir
     module attributes {fuse.target = {chip = "sm_90a"}} { gpu.module @k { ... } }
@@ -42,7 +41,7 @@ class LowerAttachTarget(Pass):
             gpu_module.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target)])
         kernels_using(module, frozenset({"nvvm.griddepcontrol"}), lambda target: target.has_dependent_launch)
         if not found:
-            remarks.declined(self, "there is no gpu.module to attach a target to", module)
+            remarks.declined(self, "the module has no gpu.module to attach a target to", module)
 
 
 def nvvm_target(target: Target) -> ir.Attribute:

@@ -50,12 +50,13 @@ def target_of_kernel(func: gpu.GPUFuncOp) -> Target:
 
 
 def entry_block(func: gpu.GPUFuncOp) -> ir.Block:
-    """The only block of a kernel; raises `PassError` where control flow is no longer structured."""
+    """The only block of a kernel; raises `PassError` if control flow is no longer structured."""
     blocks = list(func.regions[0].blocks)
     if len(blocks) != 1:
         raise PassError(
-            f"kernel {func.attributes['sym_name']} has {len(blocks)} blocks, expected structured control flow in one",
+            f"kernel {func.attributes['sym_name']} has {len(blocks)} blocks, and needs structured control flow in one",
             where=func,
+            hint="run this pass before convert-scf-to-cf",
         )
     return blocks[0]
 
@@ -107,7 +108,7 @@ def rebuild(
 
 
 def move_body(func: gpu.GPUFuncOp, block: ir.Block) -> None:
-    """Moves all ops of a kernel to the end of `block`; its block arguments must have been replaced by then."""
+    """Moves all ops of a kernel to the end of `block`; the uses of the kernel's arguments must have been replaced."""
     for op in list(entry_block(func).operations):
         block.append(op)
 

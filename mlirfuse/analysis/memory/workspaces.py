@@ -64,7 +64,7 @@ def workspaces(kernel: ir.Operation) -> list[Workspace]:
         raise _error(kernel, "workspace arguments must follow the operands and results, one after the other")
     for workspace in found:
         if any(argument >= first for argument, _ in workspace.operands):
-            raise _error(kernel, f"the extents of workspace argument {workspace.position} follow from a workspace")
+            raise _error(kernel, f"the extents of workspace argument {workspace.position} depend on a workspace")
     return found
 
 
@@ -80,7 +80,7 @@ def _workspace(kernel: ir.Operation, position: int, type_: ir.Type, known: dict[
     if kind not in (SEMAPHORES, SCRATCH):
         raise _error(kernel, f'{what}: {WORKSPACE} is "{kind}", neither "{SEMAPHORES}" nor "{SCRATCH}"')
     if not isinstance(type_, ir.MemRefType) or not _is_plain(type_):
-        raise _error(kernel, f"{what} is no contiguous memref in global memory")
+        raise _error(kernel, f"{what} is not a contiguous memref in global memory")
     if (
         kind == SEMAPHORES
         and str(type_.element_type) != "f32"

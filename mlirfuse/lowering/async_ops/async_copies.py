@@ -29,7 +29,7 @@ from mlirfuse.schedule.model.machine import MAX_BOX, SWIZZLE_BYTES
 from mlirfuse.support.rewriting import erase
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
-EVICT_FIRST = 0x12F0000000000000  # the L2 eviction policy of data that is read once
+EVICT_FIRST = 0x12F0000000000000  # the encoded L2 policy evict-first, for data that is read once
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
     arguments = list(entry_block(func).arguments)[: len(parameters(func))]
     tensor, ring = op.operands[0], ir.MemRefType(op.operands[1].type)
     if tensor not in arguments:
-        raise PassError("the global side of an asynchronous copy must be a kernel argument", where=op)
+        raise PassError("an asynchronous copy needs a kernel argument as its array in global memory", where=op)
     _, rows, _ = ring.shape
     if rows > MAX_BOX:
-        raise PassError(f"a stage of {rows} rows, TMA copies {MAX_BOX} at most", where=op)
+        raise PassError(f"a stage has {rows} rows, and the TMA copies {MAX_BOX} at most", where=op)
     row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
     outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
     copied = rows if op.name == STORE else rows_of(op) // peers_of(op)
@@ -120,8 +120,9 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
 
 
 def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Value]:
-    """Rebuilds the kernel in front of `func` with one more argument a tensor map; returns these arguments, and empties
-    `func`.
+    """Rebuilds a kernel in front of `func`, which becomes empty, with an argument for each tensor map.
+
+    Returns the new arguments.
     """
     pointer = ir.Type.parse("!llvm.ptr")
     old, known = list(entry_block(func).arguments), parameters(func)
@@ -174,9 +175,7 @@ def _swizzle_atoms(
     tensor_map: TensorMap,
     first_row: ir.Value | None = None,
 ) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
-    """Each swizzle atom of a stage, from a row on: its pointer in shared memory, and its coordinates, the innermost
-    first.
-    """
+    """Yields the pointer in shared memory and the coordinates, the innermost first, of each swizzle atom of a stage."""
     i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
     _, rows, columns = ir.MemRefType(ring.type).shape
     start, width = stage_address(ring, stage), tensor_map.box[0]

@@ -62,6 +62,7 @@ class LowerClusterOps(Pass):
                 raise PassError(
                     f"kernel {func.attributes['sym_name']} has cluster ops but no known_cluster_size",
                     where=func,
+                    hint="set known_cluster_size, or give the kernel's layout more than one block",
                 )
             for op in ops:
                 with ir.InsertionPoint(op), op.location:

@@ -56,4 +56,4 @@ class LowerClusterRanks(Pass):
                     rank = nvvm.read_ptx_sreg_cluster_ctarank(ir.IntegerType.get_signless(32), range=known)
                     op.results[0].replace_all_uses_with(arith.index_castui(op.results[0].type, rank))
                 erase(op)
-            remarks.applied(self, f"{len(ops)} numbers in a cluster are read as ranks", func)
+            remarks.applied(self, f"{len(ops)} cluster block ids are read from the register of the rank", func)

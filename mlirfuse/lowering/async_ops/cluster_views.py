@@ -48,7 +48,8 @@ class LowerClusterViews(Pass):
                     base = _base(view)
                 for load in [use.owner.operation for use in view.results[0].uses]:
                     if load.name not in LOADS:
-                        raise PassError(f"{load.name} cannot use another block's memory", where=load)
+                        reason = f"{load.name} cannot access another block's shared memory, only loads can"
+                        raise PassError(reason, where=load)
                     with ir.InsertionPoint(load), load.location:
                         load.results[0].replace_all_uses_with(_load(load, base))
                     erase(load)

@@ -1,4 +1,4 @@
-"""What the lowerings of asynchronous ops share: the check of the target, and the thread's warpgroup."""
+"""Common parts of the lowerings of asynchronous ops: the check of the target, and the thread's warpgroup."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mlirfuse.target import TARGETS, Target
 def kernels_using(
     module: ir.Operation, names: frozenset[str], can: Callable[[Target], bool]
 ) -> list[tuple[gpu.GPUFuncOp, list[ir.Operation]]]:
-    """The kernels that have ops of these names, each with them.
+    """The kernels of a module that have ops of the given names, each with its ops of these names.
 
     Args:
-        module: where to look.
+        module: the module.
         names: names of ops.
         can: whether an architecture has the ops, such as `lambda target: target.has_tma`.
 
     Raises:
-        TargetError: a kernel is for an architecture without them.
+        TargetError: a kernel is for an architecture without the ops.
     """
     found = []
     for func in kernels(module):
@@ -38,7 +38,7 @@ def kernels_using(
                 f"kernel {func.attributes['sym_name']} uses {ops[0].name}, which {target.chip} does not have",
                 where=func,
                 hint=f"compile for {', '.join(filter(lambda name: can(TARGETS[name]), TARGETS))}, "
-                "or choose a schedule without it",
+                f"or choose a schedule without {ops[0].name}",
             )
         found.append((func, ops))
     return found
@@ -50,7 +50,7 @@ def thread_number() -> ir.Value:
 
 
 def warpgroup_number() -> ir.Value:
-    """The thread's warpgroup in its block, i32, in a form that ptxas sees to be the same throughout the warp."""
+    """The thread's warpgroup in its block, i32, in a form that ptxas knows to be uniform in a warp."""
     i32 = ir.IntegerType.get_signless(32)
     number = arith.shrui(thread_number(), arith.constant(i32, WARPGROUP.bit_length() - 1))
     full, zero, clamp = (arith.constant(i32, value) for value in (-1, 0, 31))

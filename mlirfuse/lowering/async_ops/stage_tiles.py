@@ -56,18 +56,18 @@ class LowerStageTiles(Pass):
                 with ir.InsertionPoint(op), op.location:
                     (_write if op.name == WRITE else _read)(op)
                 erase(op)
-            also = f", {reads} are read" if reads else ""
-            remarks.applied(self, f"{len(ops) - reads} stages are written{also}", func)
+            also = f", and {reads} loads of stages" if reads else ""
+            remarks.applied(self, f"{len(ops) - reads} stores to stages{also} lowered", func)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Values that one instruction moves, or two instructions where their elements are not adjacent.
+    """Values of one load or store, or of two if the elements are not adjacent.
 
     Attributes:
         values: up to four pairs of 2-byte elements, a matrix each, or one of 4-byte elements.
-        addresses: `!llvm.ptr<3>` of a row of a matrix, of a pair, or of both of its elements.
-        layout: of matrices.
+        addresses: `!llvm.ptr<3>` of a row of a matrix, of a pair, or of each element of a pair.
+        layout: the layout of matrices; None for elements.
     """
 
     values: list[ir.Value]
@@ -121,10 +121,10 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
     fills = transposed or columns * size == SWIZZLE_BYTES
     if not fills or size not in (2, 4) or any(value.type != pair for value in values):
         raise PassError(f"{len(values)} vectors do not fill a swizzle atom of {type_}", where=op)
-    across = columns // 8  # fragments along a row
-    tiles = len(values) // (2 * across)
+    fragments_in_row = columns // 8  # fragments along a row
+    tiles = len(values) // (2 * fragments_in_row)
     warpgroups = rows // (WARPGROUP_ROWS * tiles)
-    parts = [values[t * 2 * across : (t + 1) * 2 * across] for t in range(tiles)]
+    parts = [values[t * 2 * fragments_in_row : (t + 1) * 2 * fragments_in_row] for t in range(tiles)]
     start = stage_address(ring, stage)
     if transposed:
         # A warpgroup's rows take this many bytes of each row of the stage, in swizzle atoms.
@@ -137,14 +137,14 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
             else:
                 yield from _transposed_elements(group, base, part, columns * SWIZZLE_BYTES)
         return
-    lane, row = _place(start, alone=warpgroups == 1)
+    lane, row = _warp_position(start, alone=warpgroups == 1)
     for t, part in enumerate(parts):
         yield from (_matrices if size == 2 else _pairs)(
             lane, row, t * warpgroups * WARPGROUP_ROWS * SWIZZLE_BYTES, part
         )
 
 
-def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
+def _warp_position(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
     """The lane (i32), and the byte address (index) of the warp's first row in the first swizzle atom.
 
     A warpgroup that owns a whole swizzle atom need not be the block's first warpgroup.
@@ -159,7 +159,10 @@ def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
 
 
 def _matrices(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
-    """Four 8x8 matrices at a time: the upper and the lower eight rows of 16 columns; a lane names one row of one."""
+    """Yields four 8x8 matrices at a time, which are the upper and lower eight rows of 16 columns.
+
+    A lane gives the address of one row of one matrix.
+    """
     r = arith.addi(arith.andi(lane, _i32(7)), arith.andi(lane, _i32(8)))  # row 0-15; the matrices alternate halves
     for first in range(0, len(values), 4):
         chunk = arith.addi(arith.shrui(lane, _i32(4)), _i32(first // 2))
@@ -167,7 +170,7 @@ def _matrices(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Valu
 
 
 def _pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
-    """A pair of 4-byte elements is half a chunk."""
+    """Yields pairs of 4-byte elements, each half a chunk of 16 bytes."""
     r, within = arith.shrui(lane, _i32(2)), arith.shrui(arith.andi(lane, _i32(3)), _i32(1))
     half = arith.index_cast(ir.IndexType.get(), arith.muli(arith.andi(lane, _i32(1)), _i32(SWIZZLE_CHUNK // 2)))
     for i, value in enumerate(values):
@@ -177,7 +180,7 @@ def _pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value])
 
 
 def _group_address(stage: ir.Value, size: int, *, alone: bool) -> ir.Value:
-    """The byte address (index) of the thread's warpgroup's `size` bytes of a transposed stage."""
+    """The byte address (index) of the `size` bytes of a transposed stage that the thread's warpgroup accesses."""
     if alone:
         return stage
     group = arith.shrui(thread_number(), _i32(WARPGROUP.bit_length() - 1))
@@ -191,30 +194,33 @@ def _warp_and_lane() -> tuple[ir.Value, ir.Value]:
 
 
 def _transposed_matrices(group: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
-    """The same matrices; a lane names a column of one: a row of the swizzle atom, with eight rows of the tile in a
-    chunk.
+    """Yields the matrices of `_matrices` for a transposed stage.
+
+    A lane gives the address of a column of one matrix: a row of the swizzle atom, whose chunks have eight rows of the
+    tile each.
     """
     warp, lane = _warp_and_lane()
     column = arith.andi(lane, _i32(7))
     half = arith.shrui(arith.andi(lane, _i32(8)), _i32(3))
     chunk = arith.addi(arith.muli(warp, _i32(WARP_ROWS * 2 // SWIZZLE_CHUNK)), half)
     right = arith.muli(arith.shrui(lane, _i32(4)), _i32(8 * SWIZZLE_BYTES))  # the second pair of matrices is beside it
-    place = arith.addi(group, arith.index_cast(ir.IndexType.get(), right))
+    position = arith.addi(group, arith.index_cast(ir.IndexType.get(), right))
     for first in range(0, len(values), 4):
-        address = _address(place, column, chunk, base + first // 2 * 8 * SWIZZLE_BYTES)
+        address = _address(position, column, chunk, base + first // 2 * 8 * SWIZZLE_BYTES)
         yield Piece([*values[first : first + 4]], [address], nvvm.MMALayout.col)
 
 
 def _transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value], atom_bytes: int) -> Iterator[Piece]:
-    """Each 4-byte element by itself; a warp's elements are in different banks. Two warps share a swizzle atom: 32 rows
-    of the tile.
+    """Yields single 4-byte elements of a transposed stage, which are in different banks for the lanes of a warp.
+
+    Two warps share a swizzle atom, which has 32 rows of the tile.
     """
     index = ir.IndexType.get()
     warp, lane = _warp_and_lane()
     atom = arith.muli(arith.shrui(warp, _i32(1)), _i32(atom_bytes))
     row = arith.shrui(lane, _i32(2))
     within = arith.muli(arith.andi(row, _i32(3)), _i32(4))
-    place = arith.addi(group, arith.index_cast(index, arith.addi(atom, within)))
+    position = arith.addi(group, arith.index_cast(index, arith.addi(atom, within)))
     first = arith.addi(
         arith.muli(arith.andi(warp, _i32(1)), _i32(WARP_ROWS * 4 // SWIZZLE_CHUNK)), arith.shrui(row, _i32(2))
     )
@@ -223,7 +229,7 @@ def _transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value],
         column, lower = divmod(i, 2)
         chunk = arith.addi(first, _i32(lower * 8 * 4 // SWIZZLE_CHUNK))
         below = base + column * 8 * SWIZZLE_BYTES
-        yield Piece([value], [_address(place, arith.addi(pair, _i32(number)), chunk, below) for number in (0, 1)])
+        yield Piece([value], [_address(position, arith.addi(pair, _i32(number)), chunk, below) for number in (0, 1)])
 
 
 def _matrix_shape() -> ir.Attribute:

@@ -54,8 +54,8 @@ class Operand:
         return nvvm.MMALayout.col if self.major == "k" else nvvm.MMALayout.row
 
     def descriptor_bits(self) -> int:
-        """A descriptor of address 0: distance of swizzle atoms (leading), of 8 rows in a swizzle atom (stride), and the
-        swizzle.
+        """The bits of a descriptor without the address: the offsets of swizzle atoms (leading) and of 8 rows (stride),
+        and the swizzle.
         """
         return SWIZZLE_128 | (SWIZZLE_ROWS * SWIZZLE_BYTES >> 4) << 32 | (self.atom_stride >> 4) << 16
 
@@ -177,10 +177,10 @@ def _is_zero(value: ir.Value) -> bool:
     """Whether a pair is a constant of positive zeros; negative zeros do not count, as adding them gives another sign of
     zero.
     """
-    maker = defining_op(value)
-    if maker is None or maker.name != "arith.constant":
+    producer = defining_op(value)
+    if producer is None or producer.name != "arith.constant":
         return False
-    dense = ir.DenseElementsAttr(maker.attributes["value"])
+    dense = ir.DenseElementsAttr(producer.attributes["value"])
     return dense.is_splat and str(ir.FloatAttr(dense.get_splat_value()).value) == "0.0"
 
 

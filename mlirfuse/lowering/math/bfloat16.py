@@ -54,11 +54,17 @@ class LowerBfloat16(Pass):
                     op.results[0].replace_all_uses_with(_widened(op.operands[0], ir.VectorType(op.results[0].type)))
                 erase(op)
             if lowered:
-                remarks.applied(self, f"{len(lowered)} casts of bfloat16 widen words", func)
+                remarks.applied(self, f"{len(lowered)} casts of bfloat16 are computed on 32-bit words", func)
             if len(casts) > len(whole):
-                remarks.declined(self, f"{len(casts) - len(whole)} casts of bfloat16 fill no words", func)
+                remarks.declined(
+                    self, f"{len(casts) - len(whole)} casts of bfloat16 are of scalars or odd vectors", func
+                )
             if len(whole) > len(lowered):
-                remarks.declined(self, f"{len(whole) - len(lowered)} casts feed operations of bfloat16", func)
+                remarks.declined(
+                    self,
+                    f"{len(whole) - len(lowered)} casts are left to LLVM, which narrows their uses to bfloat16",
+                    func,
+                )
 
 
 def _is_narrow(op: ir.Operation) -> bool:
@@ -70,8 +76,8 @@ def _is_narrow(op: ir.Operation) -> bool:
 
 
 def _is_widened(value: ir.Value) -> bool:
-    maker = defining_op(value)
-    return maker is not None and maker.name == "arith.extf" and _widens(maker)
+    producer = defining_op(value)
+    return producer is not None and producer.name == "arith.extf" and _widens(producer)
 
 
 def _widens(op: ir.Operation) -> bool:

@@ -39,7 +39,7 @@ class LowerContraction(Pass):
         for func in kernels(module):
             products = [op for op in ops_named(func.operation, "arith.mulf") if may_contract(op)]
             if not products:
-                remarks.declined(self, "no product that may be contracted", func)
+                remarks.declined(self, "the kernel has no product that may be contracted", func)
                 continue
             sums = [op for op in ops_named(func.operation, *SUMS) if is_wide(op.results[0].type)]
             marked = sum(map(allow_contraction, sums))

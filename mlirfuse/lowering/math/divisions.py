@@ -60,10 +60,10 @@ def _divisor(op: ir.Operation) -> float | None:
     """The constant that a single-precision division divides by, where the rewrite is exact."""
     if not isinstance(op.results[0].type, ir.F32Type):
         return None
-    maker = op.operands[1].owner
-    if isinstance(maker, ir.Block) or maker.operation.name != "arith.constant":
+    producer = op.operands[1].owner
+    if isinstance(producer, ir.Block) or producer.operation.name != "arith.constant":
         return None
-    value = ir.FloatAttr(maker.operation.attributes["value"]).value
+    value = ir.FloatAttr(producer.operation.attributes["value"]).value
     mantissa, exponent = frexp(value)
     return None if value == 0.0 or abs(mantissa) == 0.5 or abs(exponent) > 64 else value
 

@@ -1,4 +1,4 @@
-"""Instructions that take numbers, for vectors of any rank, and numbers for such instructions."""
+"""Application of scalar instructions to vectors of any rank, and constants for such instructions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def f32_constant(value: float) -> ir.Value:
 
 
 def broadcast_like(value: ir.Value, target: ir.Type) -> ir.Value:
-    """A number as it is, or as a vector of type `target` where that is one."""
+    """A scalar broadcast to `target` if that is a vector type; otherwise the scalar itself."""
     return vector.broadcast(target, value) if isinstance(target, ir.VectorType) else value
 
 

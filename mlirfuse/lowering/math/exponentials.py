@@ -89,11 +89,11 @@ def _hides_subnormals(value: ir.Value) -> bool:
 
 def _scaled(x: ir.Value, factor: float, *, fuses: bool) -> ir.Value:
     """`x * factor`; as one multiply-add where x is a small constant less a value and the error is allowed."""
-    maker = defining_op(x)
-    minuend = number_of(maker.operands[0]) if maker is not None and maker.name == "arith.subf" else None
-    if not fuses or maker is None or minuend is None or not abs(minuend) <= MOST_MINUEND:
+    producer = defining_op(x)
+    minuend = number_of(producer.operands[0]) if producer is not None and producer.name == "arith.subf" else None
+    if not fuses or producer is None or minuend is None or not abs(minuend) <= MOST_MINUEND:
         return arith.mulf(x, _constant(factor, x.type))
-    return math.fma(maker.operands[1], _constant(-factor, x.type), _constant(minuend * factor, x.type))
+    return math.fma(producer.operands[1], _constant(-factor, x.type), _constant(minuend * factor, x.type))
 
 
 def _exponential(scaled: ir.Value, *, flushes: bool) -> ir.Value:

@@ -45,7 +45,7 @@ class LowerFloat16(Pass):
             if not casts:
                 continue
             if not ops_named(func.operation, "nvvm.wgmma.mma_async"):
-                remarks.declined(self, "no wgmma has to wait for casts to float16", func)
+                remarks.declined(self, "the kernel has no wgmma, which could be serialised by casts to float16", func)
                 continue
             whole = [op for op in casts if _is_of_pairs(op.results[0].type)]
             lowered = [op for op in whole if not _is_narrow(op.operands[0])]
@@ -54,11 +54,17 @@ class LowerFloat16(Pass):
                     op.results[0].replace_all_uses_with(_rounded(op.operands[0], ir.VectorType(op.results[0].type)))
                 erase(op)
             if lowered:
-                remarks.applied(self, f"{len(lowered)} casts to float16 round pairs", func)
+                remarks.applied(self, f"{len(lowered)} casts to float16 convert pairs", func)
             if len(casts) > len(whole):
-                remarks.declined(self, f"{len(casts) - len(whole)} casts to float16 are of no pairs", func)
+                remarks.declined(
+                    self, f"{len(casts) - len(whole)} casts to float16 are of scalars or odd vectors", func
+                )
             if len(whole) > len(lowered):
-                remarks.declined(self, f"{len(whole) - len(lowered)} casts round operations of float16", func)
+                remarks.declined(
+                    self,
+                    f"{len(whole) - len(lowered)} casts are left to LLVM, which narrows the rounded ops to float16",
+                    func,
+                )
 
 
 def _rounds(op: ir.Operation) -> bool:
@@ -74,13 +80,13 @@ def _is_narrow(value: ir.Value) -> bool:
     """Whether LLVM narrows the operation of a rounded value to float16: its operands are widened halves and
     constants.
     """
-    maker = defining_op(value)
-    if maker is None or maker.name not in NARROWED:
+    producer = defining_op(value)
+    if producer is None or producer.name not in NARROWED:
         return _is_widened(value)
-    operands = list(maker.operands)[1:] if maker.name == "arith.select" else list(maker.operands)
+    operands = list(producer.operands)[1:] if producer.name == "arith.select" else list(producer.operands)
     # LLVM narrows a select with one half operand; other operations need all operands to be halves.
     found = [_is_widened(operand) for operand in operands]
-    if maker.name == "arith.select":
+    if producer.name == "arith.select":
         return any(found)
     return any(found) and all(
         widened or number_of(operand) is not None for widened, operand in zip(found, operands, strict=True)
@@ -88,11 +94,11 @@ def _is_narrow(value: ir.Value) -> bool:
 
 
 def _is_widened(value: ir.Value) -> bool:
-    maker = defining_op(value)
+    producer = defining_op(value)
     return (
-        maker is not None
-        and maker.name == "arith.extf"
-        and isinstance(element_type(maker.operands[0].type), ir.F16Type)
+        producer is not None
+        and producer.name == "arith.extf"
+        and isinstance(element_type(producer.operands[0].type), ir.F16Type)
     )
 
 

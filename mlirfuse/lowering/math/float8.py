@@ -66,7 +66,7 @@ class LowerFloat8(Pass):
                 raise TargetError(
                     f"{target.chip} cannot convert {from_mlir(_narrow(casts[0])).name}",
                     where=casts[0],
-                    hint="float8 needs sm_89 or later",
+                    hint="float8 needs sm_89 or a later architecture",
                 )
             for op in casts:
                 with ir.InsertionPoint(op), op.location:
@@ -85,14 +85,14 @@ def _widen(op: ir.Operation) -> ir.Value:
         halves = nvvm.convert_f8x2_to_f16x2(ir.VectorType.get([2], f16), raw, element)
         values += list(vector.ToElementsOp(halves).results)
     wide = vector.FromElementsOp(ir.VectorType.get([width], f16), values[:width]).result
-    for step in _by_way_of(element_type(target)):
+    for step in _cast_chain(element_type(target)):
         cast = arith.ExtFOp if step.width > element_type(wide.type).width else arith.TruncFOp
         wide = cast(ir.VectorType.get([width], step), wide).result
     return wide if isinstance(target, ir.VectorType) else vector.ExtractOp(wide, [], [0]).result
 
 
-def _by_way_of(target: ir.Type) -> list[ir.Type]:
-    """The types through which f16 becomes another float type."""
+def _cast_chain(target: ir.Type) -> list[ir.Type]:
+    """The float types of the casts from f16 to `target`, in order."""
     if isinstance(target, ir.F16Type):
         return []
     return [ir.F32Type.get(), target] if isinstance(target, ir.BF16Type) else [target]
@@ -102,7 +102,7 @@ def _round(op: ir.Operation) -> ir.Value:
     source, target = op.operands[0], op.results[0].type
     width, element = _width(target), element_type(target)
     if isinstance(element_type(source.type), ir.F64Type):
-        raise PassError(f"f64 is not rounded to {element} at once", where=op, hint="cast to f32 first")
+        raise PassError(f"f64 cannot be cast to {element} at once", where=op, hint="cast to f32 first")
     i16 = ir.IntegerType.get_signless(16)
     wide, f32 = _vector(source), ir.VectorType.get([width], ir.F32Type.get())
     if op.name != "arith.truncf":
@@ -128,7 +128,7 @@ def _round(op: ir.Operation) -> ir.Value:
 
 
 def _pairs(value: ir.Value) -> Sequence[ir.Value]:
-    """Neighbouring elements of a vector, two by two; the last one twice where their number is odd."""
+    """Pairs of neighbouring elements of a vector; the last element is paired with itself if the number is odd."""
     width, element = _width(value.type), element_type(value.type)
     pair = ir.VectorType.get([2], element)
     if width % 2 == 0:
@@ -150,7 +150,7 @@ def _width(type_: ir.Type) -> int:
 
 
 def _narrow(op: ir.Operation) -> ir.Type:
-    """The type of a cast that may be float8: the one that it widens, or the one that it makes."""
+    """The narrow type of a cast, which may be float8: the operand's type if the cast widens, else the result's."""
     return element_type((op.operands[0] if op.name == "arith.extf" else op.results[0]).type)
 
 

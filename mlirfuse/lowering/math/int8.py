@@ -58,9 +58,13 @@ class LowerInt8(Pass):
                     op.results[0].replace_all_uses_with(_convert(op.operands[0], ir.VectorType(op.results[0].type)))
                 erase(op)
             if lowered:
-                remarks.applied(self, f"{len(lowered)} conversions permute bytes", func)
+                remarks.applied(self, f"{len(lowered)} conversions of bytes are computed by permutations", func)
             if len(casts) > len(lowered):
-                remarks.declined(self, f"{len(casts) - len(lowered)} conversions are of no whole words", func)
+                remarks.declined(
+                    self,
+                    f"{len(casts) - len(lowered)} conversions are of scalars, or of vectors that fill no 32-bit words",
+                    func,
+                )
 
 
 def _is_byte(value: ir.Value) -> bool:

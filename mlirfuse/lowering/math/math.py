@@ -1,4 +1,4 @@
-"""`lower-math`: math functions whose upstream lowering is less exact than the op."""
+"""`lower-math`: math functions whose upstream lowering is less precise than the op."""
 
 from __future__ import annotations
 

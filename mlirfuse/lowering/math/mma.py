@@ -85,7 +85,9 @@ def _lower(op: ir.Operation, bits: Registers) -> None:
         whole = vector.FromElementsOp(op.results[0].type, numbers).result if len(numbers) > 1 else numbers[0]
         op.results[0].replace_all_uses_with(whole)
     else:
-        raise PassError(f"{op.name} of tf32 has no lowering", where=op)
+        raise PassError(
+            f"{op.name} of tf32 has no lowering: tf32 may only be multiplied, and extended to f32", where=op
+        )
 
 
 def _product(a: ir.Value, b: ir.Value, c: ir.Value, bits: Registers) -> ir.Value:

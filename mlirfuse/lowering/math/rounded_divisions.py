@@ -1,4 +1,4 @@
-"""`lower-rounded-divisions`: quotients that are rounded to half precision need not be exact before."""
+"""`lower-rounded-divisions`: approximate divisions for quotients that are rounded to half precision."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _one_block(ops: Sequence[ir.Operation]) -> bool:
 
 @dataclass(frozen=True)
 class _Reciprocal:
-    """The numbers that all divisions by one divisor s share.
+    """Values that all divisions by one divisor s share.
 
     Attributes:
         scale: k, a power of two, negative where s is not.

@@ -63,9 +63,13 @@ class LowerTanh(Pass):
                         sum_.results[0].replace_all_uses_with(arith.addf(half, half))
                 erase(sum_)
             if sums:
-                remarks.applied(self, f"{len(sums)} tangents are computed by the special unit", func)
+                remarks.applied(self, f"{len(sums)} hyperbolic tangents are computed by the special unit", func)
             elif tangents:
-                remarks.declined(self, f"{len(tangents)} tangents are not only added to one and rounded", func)
+                remarks.declined(
+                    self,
+                    f"{len(tangents)} hyperbolic tangents have uses other than 1 + tanh(x) rounded to half precision",
+                    func,
+                )
 
 
 def _sums(tangent: ir.Operation) -> list[ir.Operation]:
@@ -83,12 +87,12 @@ def _adds_one(op: ir.Operation) -> bool:
 
 def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
     """The value and the constant of a product `value * constant`; the value itself and 1 otherwise."""
-    maker = defining_op(value)
-    if maker is not None and maker.name == "arith.mulf":
-        for number, operand in enumerate(maker.operands):
+    producer = defining_op(value)
+    if producer is not None and producer.name == "arith.mulf":
+        for number, operand in enumerate(producer.operands):
             factor = number_of(operand)
             if factor is not None and MOST_FACTOR**-1 <= abs(factor) <= MOST_FACTOR:
-                return maker.operands[1 - number], factor
+                return producer.operands[1 - number], factor
     return value, 1.0
 
 

@@ -70,7 +70,7 @@ def element_address(base: ir.Value, indices: Sequence[ir.Value]) -> tuple[ir.Val
 
 
 def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:
-    """The pointer so many bytes further on: a number, or an i64."""
+    """The pointer plus `offset` bytes, an int or an i64."""
     byte = ir.IntegerType.get_signless(8)
     if isinstance(offset, int) and not _fits(offset):
         offset = arith.constant(ir.IntegerType.get_signless(64), offset)
@@ -79,7 +79,7 @@ def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:
 
 
 def _fits(constant_bytes: int) -> bool:
-    """Whether a distance may be a constant of an instruction."""
+    """Whether an offset in bytes fits the immediate of an instruction."""
     return -(1 << _CONSTANT_BITS - 1) <= constant_bytes < 1 << _CONSTANT_BITS - 1
 
 

@@ -30,17 +30,17 @@ def why_not_inline(op: ir.Operation) -> str | None:
     if width not in ACCESS_WIDTHS:
         return f"{width} bytes is none of {', '.join(map(str, ACCESS_WIDTHS))}"
     aligned = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 0
-    return None if aligned >= width else f"its alignment is not known to be {width} bytes"
+    return None if aligned >= width else f"it is not known to be aligned to {width} bytes"
 
 
 def inline_load(op: ir.Operation, instruction: str, space: int, policy: ir.Value | None = None) -> None:
-    """Puts `instruction` in the place of a `vector.load` of an address space, and erases the op.
+    """Replaces a `vector.load` of an address space by `instruction`.
 
     Args:
         op: the load.
         instruction: opcode and qualifiers, up to the cache hint.
         space: LLVM's number of the address space.
-        policy: of the L2, an i64 that `createpolicy` made; None for a load without a hint.
+        policy: the L2 policy, an i64 from `createpolicy`; None for a load without a hint.
     """
     count = _bytes(_fragment(op)) // 4
     pointer = element_pointer(op.operands[0], list(op.operands)[1:], space)
@@ -68,13 +68,13 @@ def movable_load(op: ir.Operation, instruction: str, space: int, policy: ir.Valu
 
 
 def inline_store(op: ir.Operation, instruction: str, space: int, policy: ir.Value | None = None) -> None:
-    """Puts `instruction` in the place of a `vector.store` to an address space, and erases the op.
+    """Replaces a `vector.store` to an address space by `instruction`.
 
     Args:
         op: the store.
         instruction: opcode and qualifiers, up to the cache hint.
         space: LLVM's number of the address space.
-        policy: of the L2, an i64 that `createpolicy` made; None for a store without a hint.
+        policy: the L2 policy, an i64 from `createpolicy`; None for a store without a hint.
     """
     count = _bytes(_fragment(op)) // 4
     pointer = element_pointer(op.operands[1], list(op.operands)[2:], space)

@@ -36,8 +36,8 @@ def inline_copies(copies: Sequence[ir.Operation], policy: ir.Value, without: ir.
 
     Args:
         copies: ops of 4, 8 or 16 bytes, in order.
-        policy: an i64 that `createpolicy` made.
-        without: whether copies go without it, i1.
+        policy: the L2 policy, an i64 from `createpolicy`.
+        without: whether copies have no policy, i1.
     """
     for run in list(_runs(copies)):
         with ir.InsertionPoint(run[-1]), run[-1].location:
@@ -58,7 +58,7 @@ def inline_copies(copies: Sequence[ir.Operation], policy: ir.Value, without: ir.
 
 
 def _runs(copies: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:
-    """Runs of copies with no other memory access in between, which may all be issued at the place of the last one."""
+    """Runs of copies without other memory accesses in between, which may all be issued at the last one's position."""
     run: list[ir.Operation] = []
     for block in dict.fromkeys(copy.block for copy in copies):
         for op in (op.operation for op in block.operations):

@@ -26,7 +26,7 @@ from mlirfuse.support.rewriting import defining_op, ops_named
 
 @dataclass(frozen=True)
 class LowerL2Policies(Pass):
-    """Lowers accesses that are marked with a place in the order of eviction to inline PTX with eviction policies.
+    """Lowers accesses that are marked with an eviction priority to inline PTX with eviction policies.
 
     Vector loads and stores marked `fuse.evict_last` are evicted last, loads marked `fuse.evict_first` first. In kernels
     with `fuse.evict_first_up_to`, loads marked `nontemporal`, and asynchronous copies marked `fuse.evict_first`, are
@@ -74,12 +74,12 @@ class LowerL2Policies(Pass):
                 if not (_is_streamed(op, func) or _is_kept(op)):
                     continue
                 if reason := why_not_inline_copy(op.opview) if op.name == COPY else why_not_inline(op):
-                    remarks.declined(self, f"{op.name} gets no policy: {reason}", op)
+                    remarks.declined(self, f"{op.name} gets no eviction policy: {reason}", op)
                     continue
                 ops.append(op)
             if ops:
                 _lower(func, ops)
-                remarks.applied(self, f"{len(ops)} accesses carry policies", func)
+                remarks.applied(self, f"{len(ops)} accesses carry eviction policies", func)
 
 
 def _lower(func: ir.OpView, ops: list[ir.Operation]) -> None:
@@ -116,7 +116,7 @@ def _lower_streams(func: ir.OpView, ops: list[ir.Operation], read_only: set[ir.V
     limit = ir.IntegerAttr(func.attributes[EVICT_FIRST_UP_TO]).value
     copies = [op for op in ops if op.name == COPY]
     loads = [op for op in ops if op.name != COPY]
-    with _behind(arrays, func), func.location:
+    with _after(arrays, func), func.location:
         many = arith.cmpi(arith.CmpIPredicate.ugt, _bytes(arrays), arith.constant(ir.IndexType.get(), limit))
         normal = _policy("evict_normal") if loads else None
         first = _policy("evict_first")
@@ -133,7 +133,7 @@ def _lower_kept(
     """Lowers accesses that `_is_kept`, with a policy that is made before the first of them."""
     if not ops:
         return
-    with _before(ops, func), func.location:
+    with _before_first(ops, func), func.location:
         policy = _policy(priority)
     for op in ops:
         with ir.InsertionPoint(op), op.location:
@@ -153,31 +153,33 @@ def _array(buffer: ir.Value) -> ir.Value:
     return buffer if is_restored else first
 
 
-def _behind(values: list[ir.Value], func: ir.OpView) -> ir.InsertionPoint:
-    """The insertion point behind the definitions of some values of a kernel's entry block."""
+def _after(values: list[ir.Value], func: ir.OpView) -> ir.InsertionPoint:
+    """The insertion point after the definitions of values in a kernel's entry block."""
     makers = [defining_op(value) for value in values]
     inside = [op.operation for op in entry_block(func).operations]
-    return ir.InsertionPoint(inside[max([inside.index(maker) + 1 for maker in makers if maker is not None], default=0)])
+    return ir.InsertionPoint(
+        inside[max([inside.index(producer) + 1 for producer in makers if producer is not None], default=0)]
+    )
 
 
-def _before(loads: list[ir.Operation], func: ir.OpView) -> ir.InsertionPoint:
-    """In front of the first op of a kernel's entry block that has any of some loads in it.
+def _before_first(loads: list[ir.Operation], func: ir.OpView) -> ir.InsertionPoint:
+    """The insertion point before the first op of a kernel's entry block that is, or contains, one of the loads.
 
-    The point is behind the kernel's wait for its predecessor, so that loads that use the policy stay behind the wait.
+    The point is after the kernel's wait for its predecessor, so that loads with the policy stay after the wait.
     """
     around = {_outermost(load, func) for load in loads}
     return ir.InsertionPoint(next(op for op in entry_block(func).operations if op.operation in around))
 
 
 def _outermost(op: ir.Operation, func: ir.OpView) -> ir.Operation:
-    """The op of a kernel's body that an op is, or is inside of."""
+    """The op of a kernel's entry block that is, or contains, an op."""
     while op.parent.operation != func.operation:
         op = op.parent.operation
     return op
 
 
 def _bytes(arrays: list[ir.Value]) -> ir.Value:
-    """Bytes of arrays together, from their extents."""
+    """The sum of the arrays' sizes in bytes, from their extents."""
     index = ir.IndexType.get()
     total = arith.constant(index, 0)
     for array in arrays:

@@ -58,14 +58,15 @@ class LowerOptimizationBarriers(Pass):
                 with ir.InsertionPoint(op), op.location:
                     opaque = _opaque(op.operands[0], arith.andi(_bits(op.operands[1]), row))
                 if opaque is None:
-                    remarks.declined(self, f"{op.operands[0].type} does not fill registers", op)
+                    reason = f"{op.operands[0].type} does not fill 32-bit registers, so its barrier is dropped"
+                    remarks.declined(self, reason, op)
                 op.results[0].replace_all_uses_with(opaque or op.operands[0])
                 erase(op)
             remarks.applied(self, f"{len(barriers)} optimization barriers", func)
 
 
 def _bits(value: ir.Value) -> ir.Value:
-    """Some 32 bits that depend on a value."""
+    """32 bits of a value, on which the zero depends."""
     if isinstance(value.type, ir.VectorType):
         value = vector.ToElementsOp(value).results[0]
     i32 = ir.IntegerType.get_signless(32)

@@ -53,7 +53,7 @@ class LowerPrefetches(Pass):
             target = target_of_kernel(func)
             if not target.has_tma:
                 raise TargetError(
-                    f"kernel {func.attributes['sym_name']} prefetches in bulk, and {target.chip} cannot",
+                    f"kernel {func.attributes['sym_name']} prefetches in bulk, which {target.chip} does not support",
                     where=ops[0],
                     hint="choose sm_90 or later, or leave out fuse-prefetch-tiles",
                 )

@@ -64,7 +64,7 @@ class LowerSharedMemory(Pass):
             if not buffers:
                 remarks.declined(self, "the kernel has no shared memory", func)
                 continue
-            offsets, total = _place(buffers)
+            offsets, total = _offsets_of(buffers)
             limit = target_of_kernel(func).shared_per_block
             if total > limit:
                 raise PassError(
@@ -82,7 +82,7 @@ class LowerSharedMemory(Pass):
                     _use_dynamic(func, offsets, total, max(map(_alignment, buffers)))
 
 
-def _place(buffers: Sequence[Argument]) -> tuple[list[int], int]:
+def _offsets_of(buffers: Sequence[Argument]) -> tuple[list[int], int]:
     """Byte offset of each buffer in one allocation, and the size of the whole."""
     ends: dict[int | None, int] = {}
     offsets = [0] * len(buffers)

@@ -21,7 +21,7 @@ def sink(block: ir.Block, loads: Collection[ir.Operation]) -> None:
     """Moves loads of a block, and pure ops, to the start of a branch where only that branch uses them.
 
     Args:
-        block: whose ops to move.
+        block: the block with the ops to move.
         loads: vector loads of memory that nothing writes while the block runs.
     """
     for op in reversed([op.operation for op in block.operations]):

@@ -21,7 +21,7 @@ func.func @global(%v: f32, %b: memref<64xf32>, %i: index, %bars: memref<2xi64, #
 
 #shared = #gpu.address_space<workgroup>
 func.func @narrow(%v: f16, %b: memref<64xf16, #shared>, %i: index, %bars: memref<2xi64, #shared>) {
-  // expected-error @below {{'fuse.cluster_send' op a value of f16 has not 4 or 8 bytes}}
+  // expected-error @below {{'fuse.cluster_send' op a value of f16 does not have 4 or 8 bytes}}
   "fuse.cluster_send"(%v, %b, %i, %i, %bars, %i) {peers = 4 : i64}
       : (f16, memref<64xf16, #shared>, index, index, memref<2xi64, #shared>, index) -> ()
   return

@@ -8,7 +8,7 @@ func.func @legal(%x: vector<8x8xf16>, %y: vector<8x8xf16>) -> (vector<8x8xf16>, 
 // -----
 
 func.func @another_type(%x: vector<8x8xf16>) {
-  // expected-error @below {{'fuse.convert_layout' op results must be tiles of the types of the sources, of which there must be one}}
+  // expected-error @below {{'fuse.convert_layout' op results must have the types of the operands, of which there must be at least one}}
   %0 = "fuse.convert_layout"(%x) : (vector<8x8xf16>) -> vector<8x8xf32>
   return
 }
@@ -16,7 +16,7 @@ func.func @another_type(%x: vector<8x8xf16>) {
 // -----
 
 func.func @nothing() {
-  // expected-error @below {{'fuse.convert_layout' op results must be tiles of the types of the sources, of which there must be one}}
+  // expected-error @below {{'fuse.convert_layout' op results must have the types of the operands, of which there must be at least one}}
   "fuse.convert_layout"() : () -> ()
   return
 }
@@ -24,7 +24,7 @@ func.func @nothing() {
 // -----
 
 func.func @no_tile(%x: f16) {
-  // expected-error @below {{'fuse.convert_layout' op f16 is no tile}}
+  // expected-error @below {{'fuse.convert_layout' op f16 must be a tile vector}}
   %0 = "fuse.convert_layout"(%x) : (f16) -> f16
   return
 }

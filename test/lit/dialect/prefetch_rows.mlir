@@ -8,7 +8,7 @@ func.func @legal(%x: memref<?x8x4xf16>, %i: index) {
 // -----
 
 func.func @shared(%x: memref<4x8xf16, #gpu.address_space<workgroup>>, %i: index) {
-  // expected-error @below {{'fuse.prefetch_rows' op buffer memref<4x8xf16, #gpu.address_space<workgroup>> must be a memref of device memory without gaps, static behind the first dimension}}
+  // expected-error @below {{'fuse.prefetch_rows' op buffer memref<4x8xf16, #gpu.address_space<workgroup>> must be a memref of device memory without gaps, static after the first dimension}}
   "fuse.prefetch_rows"(%x, %i) {rows = 2 : i64} : (memref<4x8xf16, #gpu.address_space<workgroup>>, index) -> ()
   return
 }
@@ -24,7 +24,7 @@ func.func @gaps(%x: memref<4x8xf16, strided<[16, 1]>>, %i: index) {
 // -----
 
 func.func @unknown(%x: memref<4x?xf16>, %i: index) {
-  // expected-error @below {{static behind the first dimension}}
+  // expected-error @below {{static after the first dimension}}
   "fuse.prefetch_rows"(%x, %i) {rows = 2 : i64} : (memref<4x?xf16>, index) -> ()
   return
 }

@@ -16,7 +16,7 @@ func.func @another_type(%x: vector<1x8xf16>) {
 // -----
 
 func.func @nothing_spilled(%x: vector<1x8xf16>) {
-  // expected-error @below {{'fuse.spill_to_shared' op at least one fragment must be spilled}}
+  // expected-error @below {{'fuse.spill_to_shared' op fragments must be at least 1}}
   %0 = "fuse.spill_to_shared"(%x) {fragments = 0 : i64} : (vector<1x8xf16>) -> vector<1x8xf16>
   return
 }

@@ -28,7 +28,7 @@ gpu.module @replaced [#nvvm.target<chip = "sm_80">] {
 
 // -----
 
-// expected-remark @unknown {{there is no gpu.module to attach a target to}}
+// expected-remark @unknown {{the module has no gpu.module to attach a target to}}
 // CHECK-LABEL: func.func @no_kernel
 func.func @no_kernel() {
   return

@@ -199,7 +199,7 @@ gpu.module @dependent {
 // -----
 
 gpu.module @strided {
-  // expected-error @below {{is no contiguous memref in global memory}}
+  // expected-error @below {{is not a contiguous memref in global memory}}
   gpu.func @strided(%s: memref<3x4xf32, strided<[8, 1]>> {fuse.workspace = "scratch"}) kernel {
     gpu.return
   }
@@ -226,7 +226,7 @@ gpu.module @in_between {
 // -----
 
 gpu.module @of_itself {
-  // expected-error @below {{the extents of workspace argument 0 follow from a workspace}}
+  // expected-error @below {{the extents of workspace argument 0 depend on a workspace}}
   gpu.func @of_itself(%s: memref<?xf32> {fuse.workspace = "scratch", fuse.workspace_extents = affine_map<()[s0] -> (s0)>, fuse.workspace_operands = array<i64: 0, 0>}) kernel {
     gpu.return
   }

@@ -87,7 +87,7 @@ gpu.module @some_rows [#nvvm.target<chip = "sm_90a">] {
 gpu.module @too_many_rows [#nvvm.target<chip = "sm_90a">] {
   gpu.func @too_many_rows(%x: memref<?x512xbf16>, %i: index)
       workgroup(%ring : memref<2x264x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
-    // expected-error @below {{a stage of 264 rows, TMA copies 256 at most}}
+    // expected-error @below {{a stage has 264 rows, and the TMA copies 256 at most}}
     "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
         : (memref<?x512xbf16>, memref<2x264x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
     gpu.return
@@ -101,7 +101,7 @@ gpu.module @no_argument [#nvvm.target<chip = "sm_90a">] {
   gpu.func @no_argument(%x: memref<?x512xbf16>, %i: index)
       workgroup(%ring : memref<2x64x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
     %view = memref.cast %x : memref<?x512xbf16> to memref<?x?xbf16, strided<[?, 1]>>
-    // expected-error @below {{the global side of an asynchronous copy must be a kernel argument}}
+    // expected-error @below {{an asynchronous copy needs a kernel argument as its array in global memory}}
     "fuse.async_load"(%view, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
         : (memref<?x?xbf16, strided<[?, 1]>>, memref<2x64x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
     gpu.return

@@ -40,7 +40,7 @@ gpu.module @alone [#nvvm.target<chip = "sm_90">] {
 gpu.module @written [#nvvm.target<chip = "sm_90">] {
   gpu.func @written(%rank: index, %v: f32) workgroup(%buffer : memref<8xf32, #shared>) kernel {
     %peer = "fuse.cluster_view"(%buffer, %rank) : (memref<8xf32, #shared>, index) -> memref<8xf32, 7>
-    // expected-error @below {{memref.store cannot use another block's memory}}
+    // expected-error @below {{memref.store cannot access another block's shared memory, only loads can}}
     memref.store %v, %peer[%rank] : memref<8xf32, 7>
     gpu.return
   }

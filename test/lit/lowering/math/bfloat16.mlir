@@ -20,7 +20,7 @@
 // PTX-NOT: cvt.f32.bf16
 // PTX: ret
 gpu.module @words {
-  // expected-remark @below {{1 casts of bfloat16 widen words}}
+  // expected-remark @below {{1 casts of bfloat16 are computed on 32-bit words}}
   gpu.func @words(%x: memref<4xbf16>, %y: memref<4xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %c0 = arith.constant 0 : index
     %0 = vector.load %x[%c0] {alignment = 8 : i64} : memref<4xbf16>, vector<4xbf16>
@@ -42,7 +42,7 @@ gpu.module @words {
 // CHECK-NOT: arith.shli
 // PTX-LABEL: .entry others(
 gpu.module @others {
-  // expected-remark @below {{2 casts of bfloat16 fill no words}}
+  // expected-remark @below {{2 casts of bfloat16 are of scalars or odd vectors}}
   gpu.func @others(%a: bf16, %b: vector<3xbf16>, %c: vector<2xbf16>, %d: vector<2xf16>, %y: memref<3xf32>,
                    %z: memref<2xf64>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %c0 = arith.constant 0 : index
@@ -71,8 +71,8 @@ gpu.module @others {
 // PTX: mul.rn.bf16x2
 // PTX: add.rn.f32
 gpu.module @rounded {
-  // expected-remark @below {{1 casts of bfloat16 widen words}}
-  // expected-remark @below {{1 casts feed operations of bfloat16}}
+  // expected-remark @below {{1 casts of bfloat16 are computed on 32-bit words}}
+  // expected-remark @below {{1 casts are left to LLVM, which narrows their uses to bfloat16}}
   gpu.func @rounded(%x: memref<4xbf16>, %z: memref<4xf32>, %y: memref<4xbf16>) kernel
       attributes {known_block_size = array<i32: 32, 1, 1>} {
     %c0 = arith.constant 0 : index

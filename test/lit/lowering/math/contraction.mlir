@@ -49,7 +49,7 @@ gpu.module @none {
   // PTX-LABEL: .entry none(
   // PTX: mul.rn.f32
   // PTX: add.rn.f32
-  // expected-remark @below {{no product that may be contracted}}
+  // expected-remark @below {{the kernel has no product that may be contracted}}
   gpu.func @none(%x: memref<?xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %t = gpu.thread_id x
     %a = memref.load %x[%t] : memref<?xf32>

@@ -17,7 +17,7 @@
 // PTX-NOT: cvt.rn
 // PTX: ret
 gpu.module @pairs {
-  // expected-remark @below {{1 casts to float16 round pairs}}
+  // expected-remark @below {{1 casts to float16 convert pairs}}
   gpu.func @pairs(%x: memref<4xf32>, %y: memref<4xf16>,
                   %z: memref<4xf32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
@@ -45,7 +45,7 @@ gpu.module @pairs {
 // PTX-LABEL: .entry none(
 // PTX-COUNT-4: cvt.rn.f16.f32
 gpu.module @none {
-  // expected-remark @below {{no wgmma has to wait for casts to float16}}
+  // expected-remark @below {{the kernel has no wgmma, which could be serialised by casts to float16}}
   gpu.func @none(%x: memref<4xf32>, %y: memref<4xf16>,
                  %z: memref<4xf32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
@@ -80,9 +80,9 @@ gpu.module @none {
 // PTX-LABEL: .entry others(
 // PTX: mul.rn.f16x2
 gpu.module @others {
-  // expected-remark @below {{1 casts to float16 round pairs}}
-  // expected-remark @below {{2 casts to float16 are of no pairs}}
-  // expected-remark @below {{3 casts round operations of float16}}
+  // expected-remark @below {{1 casts to float16 convert pairs}}
+  // expected-remark @below {{2 casts to float16 are of scalars or odd vectors}}
+  // expected-remark @below {{3 casts are left to LLVM, which narrows the rounded ops to float16}}
   gpu.func @others(%a: memref<8xf32>, %b: memref<8xf64>, %c: memref<8xf16>, %y: memref<64xf16>, %z: memref<8xbf16>,
                    %p: i1) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index

@@ -92,7 +92,7 @@ gpu.module @old [#nvvm.target<chip = "sm_80">] {
 gpu.module @twice [#nvvm.target<chip = "sm_90a">] {
   gpu.func @twice(%x: f64, %out: memref<4xf8E5M2>) kernel {
     %c0 = arith.constant 0 : index
-    // expected-error @below {{f64 is not rounded to f8E5M2 at once}}
+    // expected-error @below {{f64 cannot be cast to f8E5M2 at once}}
     %w = arith.truncf %x : f64 to f8E5M2
     memref.store %w, %out[%c0] : memref<4xf8E5M2>
     gpu.return

@@ -14,7 +14,7 @@
 // CHECK: %[[R:.*]] = arith.subf %[[N]], %[[OFFSET]]
 // CHECK: vector.store %[[R]]
 gpu.module @half {
-  // expected-remark @below {{1 conversions permute bytes}}
+  // expected-remark @below {{1 conversions of bytes are computed by permutations}}
   gpu.func @half(%x: vector<8xi8>, %y: memref<8xf16>) kernel {
     %c0 = arith.constant 0 : index
     %0 = arith.sitofp %x : vector<8xi8> to vector<8xf16>
@@ -32,7 +32,7 @@ gpu.module @half {
 // CHECK: %[[S:.*]] = arith.subf %[[N]]
 // CHECK: arith.truncf %[[S]] : vector<4xf32> to vector<4xbf16>
 gpu.module @rounded {
-  // expected-remark @below {{1 conversions permute bytes}}
+  // expected-remark @below {{1 conversions of bytes are computed by permutations}}
   gpu.func @rounded(%x: vector<4xi8>, %y: memref<4xbf16>) kernel {
     %c0 = arith.constant 0 : index
     %0 = arith.sitofp %x : vector<4xi8> to vector<4xbf16>
@@ -48,7 +48,7 @@ gpu.module @rounded {
 // CHECK: arith.sitofp %{{.*}} : vector<2xi8> to vector<2xf16>
 // CHECK: arith.sitofp %{{.*}} : i8 to f32
 gpu.module @odd {
-  // expected-remark @below {{2 conversions are of no whole words}}
+  // expected-remark @below {{2 conversions are of scalars, or of vectors that fill no 32-bit words}}
   gpu.func @odd(%x: vector<2xi8>, %z: i8, %y: memref<2xf16>, %v: memref<1xf32>) kernel {
     %c0 = arith.constant 0 : index
     %0 = arith.sitofp %x : vector<2xi8> to vector<2xf16>

@@ -74,7 +74,7 @@ gpu.module @tf32 [#nvvm.target<chip = "sm_80">] {
 gpu.module @to_even [#nvvm.target<chip = "sm_80">] {
   gpu.func @to_even(%x: vector<4xf32>, %out: memref<4xf32>) kernel {
     %c0 = arith.constant 0 : index
-    // expected-error @below {{arith.truncf of tf32 has no lowering}}
+    // expected-error @below {{arith.truncf of tf32 has no lowering: tf32 may only be multiplied, and extended to f32}}
     %t = arith.truncf %x : vector<4xf32> to vector<4xtf32>
     %w = arith.extf %t : vector<4xtf32> to vector<4xf32>
     vector.store %w, %out[%c0] : memref<4xf32>, vector<4xf32>

@@ -58,7 +58,7 @@ gpu.module @halves {
 // -----
 
 gpu.module @single {
-  // expected-remark @below {{1 tangents are not only added to one and rounded}}
+  // expected-remark @below {{1 hyperbolic tangents have uses other than 1 + tanh(x) rounded to half precision}}
   gpu.func @single(%x: memref<?xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %t = gpu.thread_id x
     %one = arith.constant 1.0 : f32
@@ -75,7 +75,7 @@ gpu.module @single {
 // -----
 
 gpu.module @two {
-  // expected-remark @below {{1 tangents are not only added to one and rounded}}
+  // expected-remark @below {{1 hyperbolic tangents have uses other than 1 + tanh(x) rounded to half precision}}
   gpu.func @two(%x: memref<?xf32>, %y: memref<?xf16>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %t = gpu.thread_id x
     %two = arith.constant 2.0 : f32

@@ -81,9 +81,9 @@ gpu.module @plain {
   // CHECK-NOT: inline_ptx
   gpu.func @narrow(%x: memref<?xf32>, %w: memref<64xf16>, %i: index)
       kernel attributes {fuse.evict_first_up_to = 1000 : i64} {
-    // expected-remark @below {{vector.load gets no policy: its alignment is not known to be 16 bytes}}
+    // expected-remark @below {{vector.load gets no eviction policy: it is not known to be aligned to 16 bytes}}
     %a = vector.load %x[%i] {alignment = 8 : i64, nontemporal = true} : memref<?xf32>, vector<4xf32>
-    // expected-remark @below {{vector.load gets no policy: 2 bytes is none of 4, 8, 16}}
+    // expected-remark @below {{vector.load gets no eviction policy: 2 bytes is none of 4, 8, 16}}
     %b = vector.load %w[%i] {alignment = 2 : i64, fuse.evict_last} : memref<64xf16>, vector<1xf16>
     gpu.return
   }
@@ -148,12 +148,12 @@ gpu.module @walk {
   // CHECK-NOT: inline_ptx
   gpu.func @kept(%x: memref<?x64xf16>, %parts: memref<?x64xf32>, %a: index, %i: index, %n: index, %v: vector<2xf32>)
       workgroup(%s : memref<2x64xf16, #shared>) kernel attributes {fuse.evict_first_up_to = 1000 : i64} {
-    // expected-remark @below {{nvgpu.device_async_copy gets no policy: it pads its destination}}
+    // expected-remark @below {{nvgpu.device_async_copy gets no eviction policy: it pads its destination}}
     %0 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8, %n {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
-    // expected-remark @below {{nvgpu.device_async_copy gets no policy: its token is used}}
+    // expected-remark @below {{nvgpu.device_async_copy gets no eviction policy: its token is used}}
     %1 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
     %2 = nvgpu.device_async_create_group %1
-    // expected-remark @below {{vector.store gets no policy: its alignment is not known to be 8 bytes}}
+    // expected-remark @below {{vector.store gets no eviction policy: it is not known to be aligned to 8 bytes}}
     vector.store %v, %parts[%a, %i] {alignment = 4 : i64, fuse.evict_last} : memref<?x64xf32>, vector<2xf32>
     gpu.return
   }

@@ -37,7 +37,7 @@ gpu.module @half_a_register {
   // CHECK-SAME: (%[[X:.*]]: vector<3xf16>
   gpu.func @half_a_register(%x: vector<3xf16>, %after: f32, %out: memref<3xf16>) kernel {
     %c0 = arith.constant 0 : index
-    // expected-remark @below {{vector<3xf16> does not fill registers}}
+    // expected-remark @below {{vector<3xf16> does not fill 32-bit registers, so its barrier is dropped}}
     %0 = "fuse.optimization_barrier"(%x, %after) : (vector<3xf16>, f32) -> vector<3xf16>
     // CHECK: vector.store %[[X]]
     vector.store %0, %out[%c0] : memref<3xf16>, vector<3xf16>
@@ -53,7 +53,7 @@ gpu.module @predicates {
   // CHECK-SAME: (%[[X:.*]]: vector<4xi1>
   gpu.func @predicates(%x: vector<4xi1>, %after: f32, %out: memref<4xi8>) kernel {
     %c0 = arith.constant 0 : index
-    // expected-remark @below {{vector<4xi1> does not fill registers}}
+    // expected-remark @below {{vector<4xi1> does not fill 32-bit registers, so its barrier is dropped}}
     %0 = "fuse.optimization_barrier"(%x, %after) : (vector<4xi1>, f32) -> vector<4xi1>
     // CHECK: arith.extui %[[X]]
     %1 = arith.extui %0 : vector<4xi1> to vector<4xi8>

@@ -33,7 +33,7 @@ gpu.module @declined {
   gpu.func @declined(%x: memref<?xf16>, %z: memref<?xf16, 1>, %i: index) workgroup(%s: memref<512xf16, #gpu.address_space<workgroup>>) kernel {
     // expected-remark @below {{vector.load may be moved: 6 bytes is none of 4, 8, 16}}
     %odd = vector.load %x[%i] {alignment = 2 : i64, fuse.in_order} : memref<?xf16>, vector<3xf16>
-    // expected-remark @below {{vector.load may be moved: its alignment is not known to be 16 bytes}}
+    // expected-remark @below {{vector.load may be moved: it is not known to be aligned to 16 bytes}}
     %v = vector.load %x[%i] {alignment = 8 : i64, fuse.in_order} : memref<?xf16>, vector<8xf16>
     // expected-remark @below {{vector.store may be moved: only vector loads of global and vector stores to shared memory keep their order}}
     vector.store %v, %x[%i] {alignment = 16 : i64, fuse.in_order} : memref<?xf16>, vector<8xf16>

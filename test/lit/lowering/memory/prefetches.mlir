@@ -58,7 +58,7 @@ gpu.module @short [#nvvm.target<chip = "sm_90">] {
 
 gpu.module @old [#nvvm.target<chip = "sm_80">] {
   gpu.func @old(%x: memref<?x4096xf32>, %row: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
-    // expected-error @+1 {{kernel "old" prefetches in bulk, and sm_80 cannot}}
+    // expected-error @+1 {{kernel "old" prefetches in bulk, which sm_80 does not support}}
     "fuse.prefetch_rows"(%x, %row) {rows = 1 : i64} : (memref<?x4096xf32>, index) -> ()
     gpu.return
   }

@@ -70,7 +70,7 @@ gpu.module @plain {
   gpu.func @plain(%x: memref<?xf32>, %i: index) workgroup(%s : memref<8xf32, #gpu.address_space<workgroup>>) kernel {
     // Not marked.
     %a = vector.load %x[%i] {alignment = 16 : i64} : memref<?xf32>, vector<4xf32>
-    // expected-remark @below {{vector.load stays plain: its alignment is not known to be 16 bytes}}
+    // expected-remark @below {{vector.load stays plain: it is not known to be aligned to 16 bytes}}
     %b = vector.load %x[%i] {alignment = 8 : i64, nontemporal = true} : memref<?xf32>, vector<4xf32>
     // expected-remark @below {{vector.load stays plain: 32 bytes is none of 4, 8, 16}}
     %c = vector.load %x[%i] {alignment = 32 : i64, nontemporal = true} : memref<?xf32>, vector<8xf32>
