@@ -1,15 +1,15 @@
 // RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A small exchange in a loop has its memory twice, used in turn: one barrier a step is enough.
+// A small exchange in a loop alternates between two copies of its memory, so that one barrier a step is enough.
 // CHECK-LABEL: gpu.func @alternating
-// CHECK-SAME: workgroup(%[[PARTS:[a-z0-9]+]] : memref<4xf32, #gpu.address_space<workgroup>>
+// CHECK-SAME: workgroup(%[[PARTIALS:[a-z0-9]+]] : memref<4xf32, #gpu.address_space<workgroup>>
 // CHECK: scf.for {{.*}} iter_args(%[[PHASE:[a-z0-9]+]] = %c0{{.*}}) -> (index)
 // CHECK: %[[BASE:.*]] = arith.muli %[[PHASE]], %c2
 // CHECK: %[[SLOT:.*]] = arith.addi
-// CHECK: memref.store %{{.*}}, %[[PARTS]][%[[SLOT]]]
+// CHECK: memref.store %{{.*}}, %[[PARTIALS]][%[[SLOT]]]
 // CHECK: gpu.barrier
-// CHECK: memref.load %[[PARTS]]
+// CHECK: memref.load %[[PARTIALS]]
 // CHECK: %[[OTHER:.*]] = arith.subi %c1{{.*}}, %[[PHASE]]
 // CHECK-NOT: gpu.barrier
 // CHECK: scf.yield %[[OTHER]] : index
@@ -33,7 +33,7 @@ func.func private @alternating(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %y
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
-// A large one (8 parts of 1024 numbers) has it once, and a second barrier before it is written again.
+// A large exchange (8 partials of 1024 numbers) has one copy, and a second barrier before the next writes.
 // CHECK-LABEL: gpu.func @once
 // CHECK-SAME: workgroup(%{{[a-z0-9]+}} : memref<8192xf32, #gpu.address_space<workgroup>>
 // CHECK: scf.for
@@ -63,7 +63,7 @@ func.func private @once(%x: memref<64x1024xf32> {fuse.align = 16 : i64}, %y: mem
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-// A branch that gives a tile gives a thread's fragments of it, which are loaded in the branch only; a number it gives too.
+// A branch with a tile as its result returns a thread's fragments, which are loaded in the branch only, and scalars.
 // CHECK-LABEL: gpu.func @branch(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xf32>{{.*}}, %{{[a-z0-9]+}}: memref<1x256xf32>{{.*}}, %[[MORE:[a-z0-9]+]]: i1
 // CHECK: %[[AT:.*]] = arith.select %[[MORE]], %c7, %c0
@@ -97,7 +97,7 @@ func.func private @branch(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: mem
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// An exchange in a branch of a loop does not alternate: whether it was this one's turn would have to leave the branch.
+// An exchange in a branch of a loop does not alternate, because the phase would have to leave the branch.
 // CHECK-LABEL: gpu.func @exchange_in_a_branch
 // CHECK-SAME: workgroup(%{{[a-z0-9]+}} : memref<2xf32, #gpu.address_space<workgroup>>
 // CHECK: scf.if
@@ -140,8 +140,7 @@ func.func private @device_memory() attributes {fuse.kernel, fuse.schedule = {til
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Two rows side by side, of two warps each, do not wait for each other in a loop: threads 0 to 63 meet at barrier 1, the
-// others at barrier 2.
+// Two rows of two warps each do not wait for each other in a loop: threads 0 to 63 use barrier 1, the others barrier 2.
 // CHECK-LABEL: gpu.func @apart
 // CHECK: scf.for
 // CHECK: %[[ROW:.*]] = arith.divui %{{.*}}, %c64
@@ -171,7 +170,7 @@ func.func private @apart(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %y: memr
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// What is added up over the rows, warps 0 and 2, or 1 and 3, exchange: they do not follow each other.
+// For a sum over rows, warps 0 and 2 exchange, and 1 and 3, which are not consecutive: all warps pass one barrier.
 // CHECK-LABEL: gpu.func @across
 // CHECK: scf.for
 // CHECK: gpu.barrier
@@ -200,7 +199,7 @@ func.func private @across(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %y: mem
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A loop with a condition carries numbers, and behind them whose turn it is in exchanges.
+// An scf.while carries its scalars, and then the phases of exchanges.
 // CHECK-LABEL: gpu.func @condition
 // CHECK: scf.while (%[[ROW:[a-z0-9]+]] = %c0{{[a-z0-9_]*}}, %[[PHASE:[a-z0-9]+]] = %c0{{[a-z0-9_]*}}) : (index, index) -> (index, index)
 // CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[ROW]]

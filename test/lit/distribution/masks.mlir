@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 2, 16>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-// Rows that are in bounds: one comparison of a thread's row for each of its two rows, and none along the columns.
+// A mask of rows in bounds: one comparison for each of a thread's two rows, and none along the columns.
 // CHECK-LABEL: gpu.func @rows
 // CHECK-SAME: %{{[a-z0-9]+}}: memref<?x64xf32>, %{{[a-z0-9]+}}: memref<4x64xf32>, %[[BOUND:[a-z0-9]+]]: index
 // CHECK: vector.load %{{.*}}[%[[ROW:.*]], %[[COLUMN:.*]]] {
@@ -32,7 +32,7 @@ func.func private @rows(%x: memref<?x64xf32>, %y: memref<4x64xf32>, %bound: inde
 // -----
 
 #layout = {vector = array<i64: 1, 1>, lanes = array<i64: 2, 16>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-// Bounds that are known, which canonicalisation turns into a constant mask, in two dimensions.
+// Constant bounds in two dimensions, which canonicalisation turns into a constant mask.
 // CHECK-LABEL: gpu.func @corner
 // CHECK-DAG: %[[ROW:.*]] = arith.cmpi ult, %{{.*}}, %c3
 // CHECK-DAG: %[[COLUMN:.*]] = arith.cmpi ult, %{{.*}}, %c10
@@ -55,7 +55,7 @@ func.func private @corner(%x: memref<4x16xf32>, %y: memref<4x16xf32>)
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 2, 16>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-// A mask may end inside of a thread's vector; along dimensions that it holds whole, nothing is compared.
+// A mask may end within a thread's vector; dimensions that the mask covers entirely need no comparison.
 // CHECK-LABEL: gpu.func @inside_of_a_vector(
 // CHECK: %[[E0:.*]] = arith.cmpi ult, %[[C:.*]], %{{.*}} : index
 // CHECK: %[[I1:.*]] = arith.addi %[[C]]

@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Neutral elements alone combine to what they are: rows of different warps are not exchanged. The first of these stores.
+// A reduction of neutral elements gives the neutral element, without an exchange between warps; the first warp stores.
 // CHECK-LABEL: gpu.func @nothing_to_add
 // CHECK-NOT: gpu.barrier
 // CHECK-NOT: gpu.shuffle
@@ -24,7 +24,7 @@ func.func private @nothing_to_add(%y: memref<8x128xf32> {fuse.align = 16 : i64})
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Four ones are not one.
+// Ones are not neutral for a sum.
 // CHECK-LABEL: gpu.func @ones
 // CHECK: gpu.barrier
 func.func private @ones(%y: memref<8x128xf32> {fuse.align = 16 : i64})
@@ -42,7 +42,7 @@ func.func private @ones(%y: memref<8x128xf32> {fuse.align = 16 : i64})
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A tile of one number keeps its extents where it loses a dimension.
+// A splat that loses a dimension keeps its other extents.
 // CHECK-LABEL: gpu.func @renamed
 // CHECK: %[[TWO:.*]] = arith.constant dense<2.000000e+00> : vector<4xf32>
 // CHECK: vector.store %[[TWO]], %{{.*}} : memref<8x128xf32>, vector<4xf32>
@@ -60,7 +60,7 @@ func.func private @renamed(%y: memref<8x128xf32> {fuse.align = 16 : i64})
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-// Of a number whose tile lost a dimension before it was a constant, the write says which one it still has.
+// For a constant whose tile lost a dimension before, the write says which dimension remains.
 // CHECK-LABEL: gpu.func @column
 // CHECK: scf.if
 // CHECK-NEXT: memref.store %{{.*}}, %{{.*}}[%c0]

@@ -1,6 +1,6 @@
 // RUN: mlirfuse-opt --fuse-distribute --split-input-file --verify-diagnostics=only-expected %s
 
-// What no rule gives threads is refused, at the op.
+// Ops and tiles without a distribution rule are errors at the op.
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 func.func private @no_rule_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>)

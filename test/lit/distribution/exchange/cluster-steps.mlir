@@ -1,11 +1,11 @@
 // RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 2>}
-// In a loop all warps of a cluster send their parts to all its blocks, and wait for those of all: four parts of 4 bytes
-// a step. Two mbarriers, and two copies of the memory, alternate.
+// In a loop all warps of a cluster send their partials to all blocks, and wait for the partials of all warps: four of 4
+// bytes a step. Two mbarriers, and two copies of the memory, alternate.
 // CHECK-LABEL: gpu.func @sends
 // CHECK-SAME: workgroup(%[[BARRIERS:[a-z0-9]+]] : memref<2xi64, #gpu.address_space<workgroup>>
-// CHECK-SAME: %[[PARTS:[a-z0-9]+]] : memref<8xf32, #gpu.address_space<workgroup>>
+// CHECK-SAME: %[[PARTIALS:[a-z0-9]+]] : memref<8xf32, #gpu.address_space<workgroup>>
 // CHECK: "fuse.mbarrier_init"(%[[BARRIERS]]) {arrivals = 1 : i64}
 // CHECK-NEXT: "fuse.cluster_barrier"
 // CHECK: scf.for {{.*}} iter_args(%[[ROUNDS:[a-z0-9]+]] = %c0{{.*}}) -> (index)
@@ -13,12 +13,12 @@
 // CHECK: %[[PHASE:.*]] = arith.divui %[[ROUNDS]], %c2
 // CHECK: scf.if
 // CHECK-NEXT: "fuse.mbarrier_expect"(%[[BARRIERS]], %[[NUMBER]]) {bytes = 16 : i64}
-// CHECK: "fuse.cluster_send"(%{{[0-9]+}}, %[[PARTS]], %{{[0-9]+}}, %{{[0-9]+}}, %[[BARRIERS]], %[[NUMBER]]) {peers = 2 : i64}
+// CHECK: "fuse.cluster_send"(%{{[0-9]+}}, %[[PARTIALS]], %{{[0-9]+}}, %{{[0-9]+}}, %[[BARRIERS]], %[[NUMBER]]) {peers = 2 : i64}
 // CHECK: %[[PARITY:.*]] = arith.index_cast %[[PHASE]] : index to i32
 // CHECK: "fuse.mbarrier_wait"(%[[BARRIERS]], %[[NUMBER]], %[[PARITY]]) {cluster}
 // CHECK: %[[MORE:.*]] = arith.addi %[[ROUNDS]], %c1
 // CHECK: %[[NEXT:.*]] = arith.remui %[[MORE]], %c4
-// CHECK: vector.load %[[PARTS]]
+// CHECK: vector.load %[[PARTIALS]]
 // CHECK-NOT: fuse.cluster_barrier
 // CHECK: scf.yield %[[NEXT]] : index
 func.func private @sends(%x: memref<8x512xf32> {fuse.align = 16 : i64}, %y: memref<8xf32>)
@@ -41,8 +41,8 @@ func.func private @sends(%x: memref<8x512xf32> {fuse.align = 16 : i64}, %y: memr
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 2>}
-// Here the rows lie side by side in warps, but the sum over both is of one row: half of the warps would not send, and
-// nothing would say when they have read. They meet at barriers.
+// If rows are on different warps but the sum is over both, half of the warps would not send, and their reads would not be
+// ordered. So barriers are used.
 // CHECK-LABEL: gpu.func @copies
 // CHECK-NOT: fuse.cluster_send
 // CHECK: scf.for

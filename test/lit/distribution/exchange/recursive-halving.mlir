@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-distribute --canonicalize --cse --split-input-file %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Even lanes take over one sum, odd ones the other: five shuffles for both, and two lanes of a warp write one each.
+// Even lanes reduce one sum and odd lanes the other: five shuffles for both, and two lanes of a warp write one sum each.
 // CHECK-LABEL: gpu.func @two
 // CHECK-SAME: workgroup(%[[A:[a-z0-9]+]] : memref<4xf32, #gpu.address_space<workgroup>> {{[^,]*}}) kernel
 // CHECK: %[[LANE:.*]] = arith.remui %thread_id_x, %c32
@@ -42,7 +42,7 @@ func.func private @two(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: memref
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 3, 1>, blocks = array<i64: 1, 1>}
-// Sums of three rows: two together, and one alone.
+// Sums of three rows: two are halved together, and one has a butterfly.
 // CHECK-LABEL: gpu.func @three_rows
 // CHECK-COUNT-10: gpu.shuffle xor
 // CHECK-NOT: gpu.shuffle
@@ -106,7 +106,7 @@ func.func private @unlike(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: mem
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-// In a row of one warp every lane needs every sum.
+// In a row of one warp every lane needs every sum, so nothing is halved.
 // CHECK-LABEL: gpu.func @one_warp
 // CHECK-COUNT-10: gpu.shuffle xor
 // CHECK: gpu.return

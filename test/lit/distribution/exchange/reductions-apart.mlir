@@ -2,17 +2,17 @@
 
 #rows = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #apart = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Two warps have a row each, of which both leave all in shared memory. Each takes half of the columns, of both rows, and
-// stores what they add up to.
+// Two warps have a row each, and store all of it to shared memory. Each warp then loads half of the columns of both rows,
+// and stores their sums.
 // CHECK-LABEL: gpu.func @halves
-// CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<256xf32>) workgroup(%[[PARTS:.*]] : memref<512xf32
+// CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<256xf32>) workgroup(%[[PARTIALS:.*]] : memref<512xf32
 // CHECK-DAG: %[[LANE:.*]] = arith.remui %[[THREAD:.*]], %c32
 // CHECK-DAG: %[[WARP:.*]] = arith.divui %[[THREAD]], %c32
-// CHECK-COUNT-2: vector.store %{{.*}}, %[[PARTS]]
+// CHECK-COUNT-2: vector.store %{{.*}}, %[[PARTIALS]]
 // CHECK: gpu.barrier
-// CHECK: %[[A:.*]] = vector.load %[[PARTS]][%[[COLUMN:.*]]]
+// CHECK: %[[A:.*]] = vector.load %[[PARTIALS]][%[[COLUMN:.*]]]
 // CHECK: %[[OTHER:.*]] = arith.addi %[[COLUMN]], %c256
-// CHECK: %[[B:.*]] = vector.load %[[PARTS]][%[[OTHER]]]
+// CHECK: %[[B:.*]] = vector.load %[[PARTIALS]][%[[OTHER]]]
 // CHECK-NOT: vector.load
 // CHECK: %[[SUM:.*]] = arith.addf %[[A]], %[[B]]
 // CHECK-NOT: scf.if
@@ -34,7 +34,7 @@ func.func private @halves(%x: memref<2x256xf32>, %y: memref<256xf32>) attributes
 
 #rows = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>}
 #apart = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-// Three fragments for two warps: the last one of the second warp is past the end, where it loads the last there is, and
+// Three fragments for two warps: the second warp's last fragment is past the end, so it loads the last valid one and
 // stores nothing.
 // CHECK-LABEL: gpu.func @ragged
 // CHECK: gpu.barrier
@@ -59,8 +59,8 @@ func.func private @ragged(%x: memref<2x384xf32>, %y: memref<384xf32>) attributes
 
 #columns = {vector = array<i64: 4, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 2, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 #apart = {vector = array<i64: 4, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Two warps have half of the rows each, of two others' columns: of what a warp takes another two have sent a part. So all
-// four meet, in a loop too, and not two and two.
+// Each pair of warps has half of the rows, and needs columns that the other pair sent partials of. So all four warps pass
+// one barrier, in a loop too.
 // CHECK-LABEL: gpu.func @groups
 // CHECK-NOT: nvvm.barrier
 // CHECK: scf.for

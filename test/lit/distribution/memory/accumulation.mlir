@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Of the threads that hold the same columns, the first adds them; sums are cleared by all, behind a barrier.
+// Of the threads that hold the same columns, the first adds them; all threads clear the sums after a barrier.
 // CHECK-LABEL: gpu.func @columns(
 // CHECK-SAME: %{{[a-z0-9]+}}: memref<8x64xf32>, %[[SUMS:[a-z0-9]+]]: memref<1x64xf32>
 // CHECK-DAG: %[[THREAD:.*]] = gpu.thread_id x
@@ -31,7 +31,7 @@ func.func private @columns(%x: memref<8x64xf32>, %sums: memref<1x64xf32> {fuse.w
 // -----
 
 #layout = {vector = array<i64: 4, 1>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Vectors along another dimension than the last of the sums are added number by number, and padding is not.
+// Vectors along another dimension than the sums' last one are added element by element, without padding.
 // CHECK-LABEL: gpu.func @rows(
 // CHECK-SAME: %{{[a-z0-9]+}}: memref<28x7xf32>, %[[SUMS:[a-z0-9]+]]: memref<28x7xf32>
 // CHECK: %[[INSIDE:.*]] = arith.andi
@@ -54,7 +54,7 @@ func.func private @rows(%x: memref<28x7xf32>, %sums: memref<28x7xf32> {fuse.work
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 2>}
-// One number that all threads of a cluster hold is added by one of them; the cluster clears what it read.
+// A scalar that all threads of a cluster hold is added by one thread; the cluster's threads clear the sums.
 // CHECK-LABEL: gpu.func @one(
 // CHECK: scf.if
 // CHECK: "fuse.accumulate"(%{{.*}}, %{{.*}}, %c0) {alignment = 4 : i64} : (f32, memref<1xf32>, index) -> ()

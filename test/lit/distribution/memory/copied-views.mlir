@@ -5,8 +5,8 @@
 #shared = #gpu.address_space<workgroup>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 
-// Copies run along the last axis of what they read: an operand that is contiguous along another is seen transposed. One
-// that is contiguous nowhere goes through registers, though its elements have a size that `cp.async` copies.
+// Copies run along the last axis of their source, so an operand that is contiguous along another axis is transposed. An
+// operand without a contiguous axis goes through registers, even if `cp.async` supports its element size.
 // CHECK-LABEL: gpu.func @views_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<6x8xf32, strided<[1, ?]>>{{.*}}, %[[W:[a-z0-9]+]]: memref<8x32xf32, strided<[?, ?]>>
 // CHECK: %[[T:.*]] = memref.transpose %[[X]] (d0, d1) -> (d1, d0) : memref<6x8xf32, strided<[1, ?]>> to memref<8x6xf32, strided<[?, 1]>>
@@ -44,7 +44,7 @@ func.func private @views_kernel(%x: memref<6x8xf32, strided<[1, ?]>> {fuse.align
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// The same holds for what a thread loads and stores itself.
+// The same holds for a thread's own loads and stores.
 // CHECK-LABEL: gpu.func @transfers
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<128x3xf32, strided<[1, ?]>>{{.*}}, %[[Y:[a-z0-9]+]]: memref<128x3xf32, strided<[1, ?]>>
 // CHECK-SAME: %[[ROW:[a-z0-9]+]]: index

@@ -2,8 +2,8 @@
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// Aligned fragments of 16 bytes go in the background, past the L1. Rows past the end are clamped, so that the copy needs
-// no branch; the place in the slot is the thread's own, which it reads back.
+// Aligned fragments of 16 bytes are copied asynchronously, bypassing the L1. Rows past the end are clamped, so that the copy
+// needs no branch. Each thread copies to elements of the slot that only it reads back.
 // CHECK-LABEL: gpu.func @wide
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xbf16>
 // CHECK-SAME: workgroup(%[[SLOT:[a-z0-9]+]] : memref<2x256xbf16, #gpu.address_space<workgroup>>
@@ -37,7 +37,7 @@ func.func private @wide(%x: memref<?x256xbf16> {fuse.align = 16 : i64}, %y: memr
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// Bools are no bytes yet, and go through registers.
+// Bools are not bytes at this stage, and go through registers.
 // CHECK-LABEL: gpu.func @bools
 // CHECK-NOT: nvgpu.device_async_copy
 // CHECK: %[[PIECE:.*]] = vector.load %{{.*}} : memref<8x128xi1>, vector<4xi1>
@@ -62,7 +62,7 @@ func.func private @bools(%x: memref<8x128xi1> {fuse.align = 16 : i64}, %y: memre
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// Fragments of 4 bytes go by the L1, which only 16 may pass by.
+// Fragments of 4 bytes go through the L1, which only copies of 16 bytes may bypass.
 // CHECK-LABEL: gpu.func @narrow
 // CHECK: nvgpu.device_async_copy %{{.*}}, 2 : memref<8x64xf16>
 func.func private @narrow(%x: memref<8x64xf16> {fuse.align = 16 : i64}, %y: memref<1x64xf16> {fuse.align = 16 : i64}, %row: index)
@@ -85,7 +85,7 @@ func.func private @narrow(%x: memref<8x64xf16> {fuse.align = 16 : i64}, %y: memr
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// Elements of 2 bytes have no copy in the background: they go through registers.
+// Elements of 2 bytes have no asynchronous copy, and go through registers.
 // CHECK-LABEL: gpu.func @unaligned
 // CHECK-SAME: workgroup(%[[SLOT:[a-z0-9]+]] : memref<1x256xbf16, #gpu.address_space<workgroup>>
 // CHECK-NOT: nvgpu.device_async_copy
@@ -112,8 +112,8 @@ func.func private @unaligned(%x: memref<8x256xbf16> {fuse.align = 2 : i64}, %y: 
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// Copies of what the grid touches once say so; loads of parts of a fragment that take their place do not, and find their
-// lines in the L1.
+// Copies of data that the grid accesses once are nontemporal; loads of pieces of a fragment, which replace copies, are not,
+// because they share lines in the L1.
 // CHECK-LABEL: gpu.func @streaming
 // CHECK: nvgpu.device_async_copy %{{.*}}, 8 {bypassL1, fuse.evict_first, nontemporal = true} : memref<8x256xbf16>
 // CHECK-COUNT-2: vector.load %{{.*}} {alignment = 8 : i64} : memref<8x256xbf16>
@@ -143,8 +143,8 @@ func.func private @streaming(%x: memref<8x256xbf16> {fuse.align = 16 : i64}, %z:
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 2, 16>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// What is one number a row is copied by every thread that holds some of the row, to a place of its own: the second of
-// two warps, of which half hold a row, has the places behind the first warp's.
+// A tile with one number a row is copied by each thread that holds some of the row, to its own element of the slot. Half a
+// warp holds a row, and the second warp's elements follow the first warp's.
 // CHECK-LABEL: gpu.func @row_values
 // CHECK-SAME: %[[R:[a-z0-9]+]]: memref<?xf32>
 // CHECK-SAME: workgroup(%[[SLOT:[a-z0-9]+]] : memref<2x32xf32, #gpu.address_space<workgroup>>
@@ -181,7 +181,7 @@ func.func private @row_values(%r: memref<?xf32>, %y: memref<2x256xf32>, %row: in
 
 #layout = {vector = array<i64: 4, 1>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// Vectors that lie along another dimension than the slot's last are not contiguous there.
+// Vectors along another dimension than the slot's last one are not contiguous in the slot.
 // CHECK-LABEL: gpu.func @across
 // CHECK-NOT: nvgpu.device_async_copy
 // CHECK: %[[PIECE:.*]] = vector.load %{{.*}} : memref<{{.*}}>, vector<4xf32>

@@ -2,8 +2,8 @@
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 4, 1>, blocks = array<i64: 1, 1>}
 #across = {vector = array<i64: 4, 1>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 4>, blocks = array<i64: 1, 1>}
-// A lane stores the elements of a column's part one by one, and after a barrier loads vectors of rows. Rows are 32 floats,
-// and behind each four there is a gap of eight: four lanes above each other, and eight side by side, have 32 banks.
+// A lane stores elements of a column one by one, and loads vectors of rows after a barrier. Rows have 32 floats, with a gap
+// of eight after each four rows, so that four lanes along a column and eight along a row access 32 banks.
 // CHECK-LABEL: gpu.func @turned
 // CHECK-SAME: workgroup(%[[SLOT:.*]] : memref<544xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64})
 // CHECK-COUNT-4: vector.load {{.*}} vector<4xf32>
@@ -33,7 +33,7 @@ func.func private @turned(%x: memref<32x16xf32> {fuse.align = 16 : i64}, %y: mem
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 4, 1>, blocks = array<i64: 1, 1>}
 #across = {vector = array<i64: 4, 1>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 4>, blocks = array<i64: 1, 1>}
-// Two tiles have one barrier; in a loop there is another one, before the next step stores. A number has no layout.
+// Two tiles share one barrier; in a loop a second barrier precedes the next stores. A scalar has no layout.
 // CHECK-LABEL: gpu.func @looped
 // CHECK: scf.for
 // CHECK-COUNT-32: memref.store

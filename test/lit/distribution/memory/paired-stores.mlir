@@ -39,26 +39,26 @@ func.func private @halves(%x: memref<256xbf16> {fuse.align = 16 : i64}, %y: memr
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 2, 16>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Lanes whose row is past the end stay away from the store, not from the exchange.
+// Lanes whose row is past the end take part in the exchange, and skip the store.
 // CHECK-LABEL: gpu.func @clipped_rows
 // CHECK-COUNT-4: gpu.shuffle
 // CHECK-NOT: gpu.shuffle
 // CHECK: scf.if
 // CHECK-COUNT-2: vector.store {{.*}} {alignment = 16 : i64}
-// Where lanes of a pair may find themselves outside, each stores its own.
+// If only one lane of a pair may be out of bounds, lanes store their own fragments.
 // CHECK-LABEL: gpu.func @clipped_columns
 // CHECK-NOT: gpu.shuffle
 // CHECK: scf.if
 // CHECK-COUNT-2: vector.store {{.*}} {alignment = 16 : i64}
 // CHECK-NOT: gpu.shuffle
-// Narrow numbers travel in words of 32 bits.
+// Narrow elements are exchanged as words of 32 bits.
 // CHECK-LABEL: gpu.func @packed
 // CHECK: vector.bitcast %{{.*}} : vector<16xf16> to vector<8xi32>
 // CHECK-COUNT-4: gpu.shuffle
 // CHECK-NOT: gpu.shuffle
 // CHECK: vector.bitcast %{{.*}} : vector<8xi32> to vector<16xf16>
 // CHECK-COUNT-2: vector.store {{.*}} {alignment = 16 : i64} : memref<512xf16>, vector<8xf16>
-// Sixteen bytes are one store.
+// A fragment of 16 bytes is one store.
 // CHECK-LABEL: gpu.func @narrow
 // CHECK-NOT: gpu.shuffle
 // CHECK: vector.store {{.*}} : memref<2x128xbf16>, vector<8xbf16>

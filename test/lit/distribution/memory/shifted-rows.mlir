@@ -2,8 +2,8 @@
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 4>}
-// No row is read before they are reduced, so that nothing says by how much: they are not shifted. Of the threes that the
-// layout covers, those from column 41 on are left out. The row that is stored lies at any phase: an element at a time.
+// No row is read before the reduction, so no shift is known, and rows are not shifted. Elements of the layout from column
+// 41 on are left out. The stored row has any alignment, so it is stored element by element.
 // CHECK-LABEL: gpu.func @nothing_is_read
 // CHECK: %[[END:.*]] = arith.constant dense<41> : vector<4xi32>
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %[[END]] : vector<4xi32>

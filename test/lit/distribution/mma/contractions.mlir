@@ -7,7 +7,7 @@
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// 64 threads copy 32 rows of two 16-byte pieces each; what lies past row 30 becomes zero.
+// 64 threads copy 32 rows of two 16-byte pieces each; rows past row 30 become zero.
 // CHECK-LABEL: gpu.func @tensor_cores_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<30x16xf16>{{.*}}, %[[W:[a-z0-9]+]]: memref<16x16xf16>{{.*}}, %[[Y:[a-z0-9]+]]: memref<32x16xf32>)
 // CHECK-SAME: workgroup(%[[A:[a-z0-9]+]] : memref<32x16xf16, {{.*}}, %[[B:[a-z0-9]+]] : memref<16x16xf16,
@@ -23,7 +23,7 @@
 // CHECK: scf.if
 // CHECK: nvgpu.device_async_copy %[[W]]{{.*}}, %[[B]]{{.*}}, 8 {bypassL1}
 // CHECK: gpu.barrier
-// Rows of operand A are contiguous in k, those of the right one in n: it is transposed on the way.
+// Operand A is contiguous in k and operand B in n, so operand B is transposed when it is loaded.
 // CHECK: %[[LA:.*]] = nvgpu.ldmatrix %[[A]]{{.*}} {numTiles = 4 : i32, transpose = false}
 // CHECK: %[[LEFT:.*]] = vector.shape_cast %[[LA]] : vector<4x2xf16> to vector<8xf16>
 // CHECK: nvgpu.ldmatrix %[[B]]{{.*}} {numTiles = 4 : i32, transpose = true}
@@ -61,8 +61,8 @@ func.func private @tensor_cores_kernel(%x: memref<30x16xf16> {fuse.align = 16 : 
 #shared = #gpu.address_space<workgroup>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 
-// Rows of 7 f16 elements: no copy in the background is that small, so each goes through a register, and reads nothing
-// where there is none. Products are summed for themselves, eight steps at a time, and then added to the accumulators.
+// Rows of 7 f16 elements are too small for asynchronous copies, so elements go through registers, and out-of-bounds ones
+// are not read. Products of eight steps at a time are summed separately, and then added to the accumulators.
 // CHECK-LABEL: gpu.func @scalars_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<5x7xf16>
 // CHECK: %[[INSIDE:.*]] = arith.andi
@@ -129,7 +129,7 @@ func.func private @not_staged_kernel(%x: memref<8x8xf16>, %w: memref<32x8xf16>, 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// An operand in f32 that is not contiguous in k comes element by element; both are rounded before they are multiplied.
+// An f32 operand that is not contiguous in k is loaded by elements; both operands are rounded to tf32 first.
 // CHECK-LABEL: gpu.func @tf32_kernel(
 // CHECK: nvgpu.ldmatrix {{.*}} {numTiles = 4 : i32, transpose = false} : {{.*}} -> vector<4x1xf32>
 // CHECK: arith.truncf %{{.*}} to_nearest_away : vector<4xf32> to vector<4xtf32>
@@ -165,7 +165,7 @@ func.func private @tf32_kernel(%y: memref<32x8xf32>)
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// Three products of a large and a small part each, by themselves before they are added to what was there.
+// Three products of large and small parts are summed separately, and then added to the accumulators.
 // CHECK-LABEL: gpu.func @split_kernel(
 // CHECK: %[[BIG:.*]] = arith.truncf %[[X:.*]] to_nearest_away : vector<4xf32> to vector<4xtf32>
 // CHECK: %[[W:.*]] = arith.extf %[[BIG]] : vector<4xtf32> to vector<4xf32>
@@ -203,7 +203,7 @@ func.func private @split_kernel(%y: memref<32x8xf32>)
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// float8 of both kinds is taken as it lies in shared memory, and widened in registers: two products in f16.
+// Both float8 types are loaded as they are and widened to f16 in registers: two products in f16.
 // CHECK-LABEL: gpu.func @float8_kernel(
 // CHECK: %[[A:.*]] = nvgpu.ldmatrix {{.*}} -> vector<4x4xf8E4M3FN>
 // CHECK: arith.extf %{{.*}} : vector<16xf8E4M3FN> to vector<16xf16>
@@ -268,8 +268,8 @@ func.func private @no_scheme_kernel(%y: memref<32x8xf32>)
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>, run = array<i64: 4, 1>}
 
-// A run of rows, and the vector of columns, are one load each where they lie side by side. A transposing copy reads 8
-// neighbours of the source by 8 neighbouring threads, and the next row of it by the next 8.
+// Contiguous rows are one load, and so is the vector of columns. In a transposing copy 8 neighbouring threads read 8
+// neighbouring elements of the source, and the next 8 threads those of the next row.
 // CHECK-LABEL: gpu.func @side_by_side_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<16x8xf32>, %{{.*}} workgroup(%[[A:[a-z0-9]+]] : memref<8x16xf32, {{.*}}, %[[B:[a-z0-9]+]] : memref<8x16xf32,
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
@@ -318,8 +318,8 @@ func.func private @side_by_side_kernel(%x: memref<16x8xf32>, %w: memref<8x16xf32
 #shared = #gpu.address_space<workgroup>
 #layout = {vector = array<i64: 1, 1>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 
-// Where k lies side by side, four steps are one load; of rows that are 18 elements apart every second one is not aligned
-// to that.
+// Four steps along a contiguous k are one load. Of rows with a stride of 18 elements every second one is not aligned to
+// four elements.
 // CHECK-LABEL: gpu.func @along_k_kernel(
 // CHECK-SAME: workgroup(%[[A:[a-z0-9]+]] : memref<4x20xf32, {{.*}}, %[[B:[a-z0-9]+]] : memref<8x18xf32,
 // CHECK: %[[STEPS:.*]] = vector.load %[[A]][%{{.*}}, %c0] {alignment = 16 : i64} : {{.*}}, vector<4xf32>

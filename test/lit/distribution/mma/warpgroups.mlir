@@ -7,7 +7,7 @@
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
-// Consumers are the first warps; of the producer's warps one thread works.
+// The first warps are consumers; one thread of the producer's warps runs the producer's code.
 // CHECK-LABEL: gpu.func @product
 // CHECK-SAME: workgroup(%[[RA:.*]] : memref<3x128x64xbf16, #gpu.address_space<workgroup>> {fuse.phase = 0 : i64, llvm.align = 1024 : i64},
 // CHECK-SAME: known_block_size = array<i32: 384, 1, 1>
@@ -55,7 +55,7 @@ func.func @product(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
-// A subtile is written by all threads of the role, which meet before the first of them sends it.
+// All threads of the role write a subtile, and pass a barrier before the first thread stores it.
 // CHECK-LABEL: gpu.func @staged
 // CHECK: %[[THREAD:.*]] = gpu.thread_id x
 // CHECK: "fuse.stage_tile"(%[[SUBTILES:.*]], %c0, {{.*}}) {offset = 0 : i64} : ({{.*}}, vector<2xf32>, vector<2xf32>) -> ()
@@ -149,8 +149,8 @@ func.func @consumer_groups(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: m
 #schedule = {tile = array<i64: 64, 96>, layout = #layout, order = "depth", contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
 #shared = #gpu.address_space<workgroup>
 
-// Each stage is read whole when the first of its fragments is used, in front of what is written into it. What both have
-// is of the first one: the second stage's last eight columns of fragments are new.
+// The first use of a fragment reads its whole stage, before any write to that stage. Columns that both stages hold are read
+// from the first one: only the last eight columns of the second stage are new.
 // CHECK-LABEL: gpu.func @read_back
 // CHECK: %[[FIRST:.*]]:16 = "fuse.staged_tile"(%[[RING:.*]], %c0) {offsets = array<i64: 0>} : {{.*}} -> (vector<2xf16>,
 // CHECK: arith.negf %[[FIRST]]#0

@@ -3,10 +3,10 @@
 // RUN: mlirfuse-opt --lower-flagged-accesses --lower-kernel-abi --split-input-file --emit=ptx --target=sm_80 %s | FileCheck %s --check-prefix=PTX
 
 // A number is its complement; the one pattern of NaN that would be an empty word is another one.
-gpu.module @post {
-  // CHECK-LABEL: gpu.func @post(
-  // PTX-LABEL: .entry post(
-  gpu.func @post(%value: vector<2xf32>, %buf: memref<?x64xf32>, %i: index, %j: index) kernel
+gpu.module @store {
+  // CHECK-LABEL: gpu.func @store(
+  // PTX-LABEL: .entry store(
+  gpu.func @store(%value: vector<2xf32>, %buf: memref<?x64xf32>, %i: index, %j: index) kernel
       attributes {known_block_size = array<i32: 128, 1, 1>} {
     // CHECK: %[[X:.*]]:2 = vector.to_elements
     // CHECK: %[[BITS:.*]] = arith.bitcast %[[X]]#0 : f32 to i32
@@ -22,10 +22,10 @@ gpu.module @post {
 // -----
 
 // Two places, two parts each: all loads before the first decision, and those that have come are not loaded again.
-gpu.module @collect {
-  // CHECK-LABEL: gpu.func @collect(
-  // PTX-LABEL: .entry collect(
-  gpu.func @collect(%y: memref<?xf32>, %i: index, %j: index, %k: index, %buf: memref<2x64xf32> {fuse.workspace = "semaphores"}) kernel
+gpu.module @load {
+  // CHECK-LABEL: gpu.func @load(
+  // PTX-LABEL: .entry load(
+  gpu.func @load(%y: memref<?xf32>, %i: index, %j: index, %k: index, %buf: memref<2x64xf32> {fuse.workspace = "semaphores"}) kernel
       attributes {known_block_size = array<i32: 128, 1, 1>} {
     // CHECK: %[[WORDS:.*]]:4 = scf.while
     // CHECK-COUNT-4: @p ld.relaxed.gpu.global.b32 $0, [$1];
@@ -58,10 +58,10 @@ gpu.module @column_tiles {
     %c1 = arith.constant 1 : index
     %c3 = arith.constant 3 : index
     %c10 = arith.constant 10 : index
-    // PTX: add.s64 [[THERE:%rd[0-9]+]], [[MAIL:%rd[0-9]+]], 1640;
+    // PTX: add.s64 [[THERE:%rd[0-9]+]], [[BUF:%rd[0-9]+]], 1640;
     // PTX: st.relaxed.gpu.global.v2.b32 {{\[}}[[THERE]]],
     "fuse.flagged_store"(%value, %buf, %c1, %c3, %c10) : (vector<2xf32>, memref<2x16x16xf32>, index, index, index) -> ()
-    // PTX: add.s64 [[HERE:%rd[0-9]+]], [[MAIL]], 616;
+    // PTX: add.s64 [[HERE:%rd[0-9]+]], [[BUF]], 616;
     // PTX: @p ld.relaxed.gpu.global.v2.b32 {{.*}}, {{\[}}[[HERE]]];
     // PTX: @p ld.relaxed.gpu.global.v2.b32 {{.*}}, {{\[}}[[THERE]]];
     %0:2 = "fuse.flagged_load"(%buf, %c0, %c3, %c10) {partials = 2 : i64} : (memref<2x16x16xf32>, index, index, index) -> (vector<2xf32>, vector<2xf32>)

@@ -94,8 +94,8 @@ gpu.module @plain {
 #shared = #gpu.address_space<workgroup>
 // Copies branch to those with a policy or without; what is between them are addresses, and those in shared memory are
 // behind an optimization barrier, each once: constants of them are offsets of the instruction.
-gpu.module @walk {
-  // CHECK-LABEL: gpu.func @walk(
+gpu.module @persistent_loop {
+  // CHECK-LABEL: gpu.func @persistent_loop(
   // CHECK: %[[MANY:.*]] = arith.cmpi ugt, %{{.*}}, %c1000{{.*}} : index
   // CHECK-NOT: evict_normal
   // CHECK: %[[FIRST:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" -> i64
@@ -123,7 +123,7 @@ gpu.module @walk {
   // CHECK: nvvm.inline_ptx "st.global.L2::cache_hint.v2.b32 [$0], {$1, $2}, $3;" ro(%{{.*}}, %{{.*}}, %{{.*}}, %[[LAST]] : !llvm.ptr<1>, i32, i32, i64)
   // CHECK: %[[TAKEN:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" -> i64
   // CHECK: nvvm.inline_ptx "ld.global.L2::cache_hint.v2.b32 {$0, $1}, [$2], $3;" ro(%{{.*}}, %[[TAKEN]] : !llvm.ptr<1>, i64)
-  gpu.func @walk(%x: memref<?x64xf16>, %w: memref<64xf16>, %parts: memref<?x64xf32>, %c: i1, %a: index, %i: index, %v: vector<2xf32>)
+  gpu.func @persistent_loop(%x: memref<?x64xf16>, %w: memref<64xf16>, %partials: memref<?x64xf32>, %c: i1, %a: index, %i: index, %v: vector<2xf32>)
       workgroup(%s : memref<2x64xf16, #shared>) kernel attributes {fuse.evict_first_up_to = 1000 : i64} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -138,15 +138,15 @@ gpu.module @walk {
       %3 = nvgpu.device_async_copy %w[%i], %s[%c1, %i], 8 {bypassL1} : memref<64xf16> to memref<2x64xf16, #shared>
       nvvm.cp.async.commit.group
     }
-    vector.store %v, %parts[%a, %i] {alignment = 8 : i64, fuse.evict_last} : memref<?x64xf32>, vector<2xf32>
+    vector.store %v, %partials[%a, %i] {alignment = 8 : i64, fuse.evict_last} : memref<?x64xf32>, vector<2xf32>
     gpu.barrier
-    %p = vector.load %parts[%i, %a] {alignment = 8 : i64, fuse.evict_first} : memref<?x64xf32>, vector<2xf32>
-    vector.store %p, %parts[%a, %i] {alignment = 8 : i64} : memref<?x64xf32>, vector<2xf32>
+    %p = vector.load %partials[%i, %a] {alignment = 8 : i64, fuse.evict_first} : memref<?x64xf32>, vector<2xf32>
+    vector.store %p, %partials[%a, %i] {alignment = 8 : i64} : memref<?x64xf32>, vector<2xf32>
     gpu.return
   }
   // CHECK-LABEL: gpu.func @kept(
   // CHECK-NOT: inline_ptx
-  gpu.func @kept(%x: memref<?x64xf16>, %parts: memref<?x64xf32>, %a: index, %i: index, %n: index, %v: vector<2xf32>)
+  gpu.func @kept(%x: memref<?x64xf16>, %partials: memref<?x64xf32>, %a: index, %i: index, %n: index, %v: vector<2xf32>)
       workgroup(%s : memref<2x64xf16, #shared>) kernel attributes {fuse.evict_first_up_to = 1000 : i64} {
     // expected-remark @below {{nvgpu.device_async_copy gets no eviction policy: it pads its destination}}
     %0 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8, %n {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
@@ -154,7 +154,7 @@ gpu.module @walk {
     %1 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
     %2 = nvgpu.device_async_create_group %1
     // expected-remark @below {{vector.store gets no eviction policy: it is not known to be aligned to 8 bytes}}
-    vector.store %v, %parts[%a, %i] {alignment = 4 : i64, fuse.evict_last} : memref<?x64xf32>, vector<2xf32>
+    vector.store %v, %partials[%a, %i] {alignment = 4 : i64, fuse.evict_last} : memref<?x64xf32>, vector<2xf32>
     gpu.return
   }
 }

@@ -1,11 +1,11 @@
 // RUN: mlirfuse-opt --lower-ordered-accesses --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
-gpu.module @parked {
+gpu.module @spilled {
   // Loads of what is spilled to shared memory and the stores that spill to shared memory it are relaxed; what is not marked may be moved.
-  // CHECK-LABEL: gpu.func @parked(
+  // CHECK-LABEL: gpu.func @spilled(
   // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x64xf16> {{.*}}, %[[ROW:[a-z0-9]+]]: index, %[[COL:[a-z0-9]+]]: index)
   // CHECK-SAME: workgroup(%[[S:[a-z0-9]+]] : memref<512xf16, #gpu.address_space<workgroup>>)
-  gpu.func @parked(%x: memref<?x64xf16> {llvm.noalias, llvm.readonly}, %row: index, %col: index)
+  gpu.func @spilled(%x: memref<?x64xf16> {llvm.noalias, llvm.readonly}, %row: index, %col: index)
       workgroup(%s: memref<512xf16, #gpu.address_space<workgroup>>) kernel {
     // CHECK: memref.extract_aligned_pointer_as_index %[[X]]
     // CHECK: %[[P:.*]] = llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>

@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-distribute --canonicalize --cse --split-input-file %s | FileCheck %s
 
-// Four lanes of two bf16, of which a thread has two side by side: the second access of a warp reads the other half of the
-// sectors that the first one read, so that these may not pass the L1 by.
+// Four lanes of two bf16, and two neighbouring fragments a thread: the second access of a warp reads the other half of the
+// sectors that the first one read, so the loads may not bypass the L1.
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 // CHECK-LABEL: gpu.func @halves
 // CHECK-NOT: nontemporal
@@ -19,7 +19,7 @@ func.func private @halves(%x: memref<8x16xbf16> {fuse.align = 16 : i64}, %y: mem
 
 // -----
 
-// The same of f32 are whole sectors, and of bf16 a row of one access has nothing that another one would read.
+// With f32 an access reads whole sectors, and a bf16 row of one access shares no sector with another access.
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #row = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 // CHECK-LABEL: gpu.func @whole

@@ -1,22 +1,22 @@
 // RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 32, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Rows side by side in 32 warps: parts are vectors, which the lanes hold different ones of. They are merged four at a time,
-// as a tree, in a loop whose length no compiler knows, and that none unrolls.
+// Rows on 32 warps: partials are vectors, and differ between lanes. They are merged four at a time, as a tree, in a loop
+// whose length is unknown to the compilers, and which they may not unroll.
 // CHECK: #[[ROLLED:.*]] = #llvm.loop_unroll<disable = true>
 // CHECK: #[[STAY:.*]] = #llvm.loop_annotation<unroll = #[[ROLLED]]>
 // CHECK-LABEL: gpu.func @looped
-// CHECK-SAME: workgroup(%[[PARTS:[a-z0-9]+]] : memref<4096xf32, #gpu.address_space<workgroup>>
-// CHECK: vector.store %{{.*}}, %[[PARTS]]
+// CHECK-SAME: workgroup(%[[PARTIALS:[a-z0-9]+]] : memref<4096xf32, #gpu.address_space<workgroup>>
+// CHECK: vector.store %{{.*}}, %[[PARTIALS]]
 // CHECK: gpu.barrier
-// CHECK-COUNT-4: vector.load %[[PARTS]]
+// CHECK-COUNT-4: vector.load %[[PARTIALS]]
 // CHECK: %[[FIRST:.*]] = arith.addf
 // CHECK: %[[NONE:.*]] = gpu.block_id y
 // CHECK: %[[END:.*]] = arith.addi %[[NONE]], %c32
-// CHECK: scf.for %{{.*}} = %c4{{.*}} to %[[END]] step %c4{{.*}} iter_args(%[[TOTAL:.*]] = %{{.*}}) -> (vector<4xf32>)
-// CHECK-COUNT-4: vector.load %[[PARTS]]
+// CHECK: scf.for %{{.*}} = %c4{{.*}} to %[[END]] step %c4{{.*}} iter_args(%[[SUM:.*]] = %{{.*}}) -> (vector<4xf32>)
+// CHECK-COUNT-4: vector.load %[[PARTIALS]]
 // CHECK-COUNT-3: arith.addf
-// CHECK: %[[MORE:.*]] = arith.addf %[[TOTAL]], %
+// CHECK: %[[MORE:.*]] = arith.addf %[[SUM]], %
 // CHECK: scf.yield %[[MORE]]
 // CHECK-NEXT: {llvm.loop_annotation = #[[STAY]]}
 func.func private @looped(%x: memref<32x128xf32> {fuse.align = 16 : i64}, %y: memref<1x128xf32> {fuse.align = 16 : i64})
@@ -36,7 +36,7 @@ func.func private @looped(%x: memref<32x128xf32> {fuse.align = 16 : i64}, %y: me
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 22, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Of 22 warps the first two come before the loop.
+// Of 22 warps the first two are merged before the loop.
 // CHECK-LABEL: gpu.func @remainder
 // CHECK: gpu.barrier
 // CHECK-COUNT-2: vector.load %{{.*}} : memref<2816xf32, #gpu.address_space<workgroup>>, vector<4xf32>
@@ -62,7 +62,7 @@ func.func private @remainder(%x: memref<22x128xf32> {fuse.align = 16 : i64}, %y:
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
-// A loop over four parts would have no second step: there is none, of however many vectors.
+// Four partials need no loop, however many vectors each has.
 // CHECK-LABEL: gpu.func @few
 // CHECK: gpu.barrier
 // CHECK-NOT: scf.for
@@ -86,7 +86,7 @@ func.func private @few(%x: memref<4x1024xf32> {fuse.align = 16 : i64}, %y: memre
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Vectors of up to 64 elements in all every thread adds by itself, as a tree.
+// Vectors of up to 64 elements in all are added by each thread, as a tree.
 // CHECK-LABEL: gpu.func @listed
 // CHECK: gpu.barrier
 // CHECK-NOT: scf.for
@@ -110,7 +110,7 @@ func.func private @listed(%x: memref<8x128xf32> {fuse.align = 16 : i64}, %y: mem
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 8>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Up to eight numbers every thread adds by itself, which it loads four at a time.
+// Up to eight numbers are added by each thread, which loads four at a time.
 // CHECK-LABEL: gpu.func @eight
 // CHECK: gpu.barrier
 // CHECK-COUNT-2: vector.load %{{.*}} : memref<8xf32, #gpu.address_space<workgroup>>, vector<4xf32>
@@ -131,8 +131,8 @@ func.func private @eight(%x: memref<1x1024xf32> {fuse.align = 16 : i64}, %y: mem
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 8, 4>, warps = array<i64: 15, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Where lanes lie along rows too, those with the same columns take some of the vectors each: two of 15, the last of them
-// none the second time, and add up by shuffles.
+// If lanes run along rows too, each of the lanes with the same columns merges some of the vectors, here two of 15 (the last
+// lane one), and the lanes merge by shuffles.
 // CHECK-LABEL: gpu.func @shared
 // CHECK: gpu.barrier
 // CHECK-NOT: scf.for
