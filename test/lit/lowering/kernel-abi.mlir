@@ -105,7 +105,7 @@ gpu.module @offset {
 // -----
 
 gpu.module @bool_view {
-  // A view of bytes is one too, and has an address.
+  // A view of a buffer of bytes is a buffer of bytes too, and has an address.
   // CHECK-LABEL: gpu.func @bool_view(
   gpu.func @bool_view(%n: index)
       workgroup(%s : memref<2x16xi1, #gpu.address_space<workgroup>>) kernel {
@@ -139,7 +139,7 @@ gpu.module @bool_use {
 
 // -----
 
-// Workspaces are only read here, but by then another block has written them: no read-only path.
+// Workspaces are only read here, but another block may write them, so they do not take the read-only path.
 gpu.module @workspaces {
   // CHECK-DAG: #[[NONE:.*]] = affine_map<() -> ()>
   // CHECK-DAG: #[[EXTENTS:.*]] = affine_map<()[s0, s1] -> (s1, s0 ceildiv 8)>
@@ -235,7 +235,7 @@ gpu.module @of_itself {
 // -----
 
 gpu.module @reversed {
-  // Only a kernel that is passed strides which may be negative is marked.
+  // Only a kernel with arguments whose strides may be negative is marked.
   // CHECK-LABEL: gpu.func @reversed(
   // CHECK-SAME: fuse.signed_strides
   gpu.func @reversed(%a: memref<?xf32, strided<[?]>> {fuse.strides = array<i64: -2>}, %b: memref<?xf32>) kernel {

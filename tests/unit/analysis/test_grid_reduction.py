@@ -23,7 +23,7 @@ Plan = Callable[..., Planned]
 
 @pytest.fixture
 def plan() -> Plan:
-    """Traces a function for 32-bit tensors, or parses text; returns its space and how a grid would walk it."""
+    """Traces a function for 32-bit tensors, or parses text; returns its space and its grid reduction."""
     alive: list[ir.Module] = []
 
     def make(fn: Callable[..., Any] | str, *shapes: Shape) -> Planned:
@@ -41,7 +41,7 @@ def plan() -> Plan:
     return make
 
 
-def parts(planned: Planned) -> tuple[IterationSpace, GridReduction]:
+def grid_reduction_of(planned: Planned) -> tuple[IterationSpace, GridReduction]:
     space, found = planned
     assert isinstance(found, GridReduction), found.reason
     return space, found
@@ -61,7 +61,7 @@ def test_when_the_ops_of_a_backward_function_run(plan: Plan) -> None:
         c = mf.sum(g * mf.sqrt(w) * x, axis=-1, keepdims=True)
         return x - c, mf.exp(mf.sum(g * x, axis=0))
 
-    space, found = parts(plan(fn, (None, 64), (None, 64), (64,)))
+    space, found = grid_reduction_of(plan(fn, (None, 64), (None, 64), (64,)))
     assert needs_grid(space)
     assert found.outer_dims == (0,)
     assert computes(found.column) == ["sqrt"]
@@ -76,14 +76,14 @@ def test_columns_that_the_reductions_meet_run_in_the_second_stage_too(plan: Plan
         bias = mf.sqrt(w)
         return x + bias, mf.sum(x, axis=0) * bias
 
-    _, found = parts(plan(fn, (None, 64), (64,)))
+    _, found = grid_reduction_of(plan(fn, (None, 64), (64,)))
     assert computes(found.column) == ["sqrt"]
     assert computes(found.second_stage) == ["sqrt", "mulf"]
 
 
 def test_columns_that_leave_the_kernel_are_written_by_the_second_stage(plan: Plan) -> None:
     """It runs even where there are no rows."""
-    _, found = parts(plan(lambda x, w: (mf.sum(x * w, axis=0), mf.sqrt(w)), (None, 64), (64,)))
+    _, found = grid_reduction_of(plan(lambda x, w: (mf.sum(x * w, axis=0), mf.sqrt(w)), (None, 64), (64,)))
     assert computes(found.second_stage) == ["sqrt"]
 
 
@@ -102,7 +102,7 @@ def test_what_is_looped(
     plan: Plan, fn: Callable[..., Any], shape: Shape, outer_dims: tuple[int, ...], kept: Any
 ) -> None:
     """The outer reductions' common dimensions, without the innermost and without those of inner reductions."""
-    space, found = parts(plan(fn, shape))
+    space, found = grid_reduction_of(plan(fn, shape))
     assert (found.outer_dims, kept_dims(space, found.reductions[0])) == (outer_dims, kept)
 
 

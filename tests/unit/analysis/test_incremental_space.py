@@ -1,4 +1,4 @@
-"""Spaces of segments while these grow: what is added without unifying all loops changes nothing about them."""
+"""Iteration spaces of growing segments: ops that are added without unifying all loops do not change the space."""
 
 from __future__ import annotations
 

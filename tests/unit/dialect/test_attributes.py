@@ -1,4 +1,4 @@
-"""Each discardable attribute of the dialect stands once, and what is said of its readers and writers is so."""
+"""Each discardable attribute of the dialect is declared once, and its documented readers and writers are right."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def _address(placement: Placement, index: tuple[int, ...]) -> int:
 
 
 def _ways(placement: Placement, layout: BlockedLayout, size: int) -> int:
-    """Most words of one bank that lanes want at once, of those that are served together."""
+    """Most words of one bank among the lanes that are served together."""
     wide = layout.vector[-1] * size
     together = min(WARP, BANKS_BYTES // max(wide, BANK))
     lanes = list(product(*(range(n) for n in layout.lanes)))
@@ -50,7 +50,7 @@ def _ways(placement: Placement, layout: BlockedLayout, size: int) -> int:
         (2, (1, 1), 1),
         (4, (1, 1), 1),
         (4, (4, 1), 1),
-        (4, (4, 4), 2),  # sixteen lanes whose vectors are 16 bytes apart, as the other side's accesses want it
+        (4, (4, 4), 2),  # sixteen lanes with a stride of 16 bytes, as the accesses of the other layout need
         (8, (2, 2), 2),
         (2, (1, 8), 4),  # thirty-two lanes, 16 bytes apart
     ],
@@ -78,7 +78,7 @@ def test_no_two_elements_share_a_place(size: int, vectors: tuple[int, int]) -> N
 
 
 def test_tiles_of_several_dimensions_have_gaps_in_each() -> None:
-    """The outer dimension steps over the gaps of the crossed one."""
+    """The outer dimension steps over the gaps of the padded dimension."""
     one = BlockedLayout((1, 4, 1), (1, 8, 4), (2, 1, 1), (1, 1, 8), (1, 1, 1))
     other = BlockedLayout((1, 1, 4), (1, 4, 8), (2, 1, 1), (1, 8, 1), (1, 1, 1))
     placement = placement_between(one, other, 4)

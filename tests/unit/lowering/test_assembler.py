@@ -1,4 +1,4 @@
-"""Which assembler is chosen, and what is kept of what it made."""
+"""The choice of an assembler, and the cache of its cubins."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _ptx(fn, dtype: str) -> str:
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_extreme_is_taken_of_a_negation(name, dtype):
-    """Among them negations that LLVM makes of what is none in MLIR."""
+    """Also negations that only LLVM introduces."""
     ptx = _ptx(FUNCTIONS[name], dtype)
     assert re.search(r"\b(max|min)\.s(16|32|16x2)\b", ptx)
     assert not NEGATION.search(ptx)

@@ -73,13 +73,13 @@ def test_loads() -> None:
 
 
 @needs_sass
-def test_loops_over_parts_of_warps_are_not_unrolled(tmp_path: Path) -> None:
-    """16 warps have a loop for each of their fragments, here one: four parts come before it, and four in a step."""
+def test_loops_over_partials_of_warps_are_not_unrolled(tmp_path: Path) -> None:
+    """Partials of 16 warps are merged in one loop for each fragment: four before the loop, and four in each step."""
     layout = mf.BlockedLayout((1, 8), (1, 32), (16, 1), (1, 1), (1, 1))
-    total = mf.fuse(
+    column_sum = mf.fuse(
         lambda x: mf.sum(x.astype(mf.float32), axis=0), schedule=mf.Schedule((16, 256), layout, "multi_pass")
     )
-    ptx = total.lower(mf.TensorSpec((None, 4096), mf.bfloat16)).compile().as_text("ptx")
+    ptx = column_sum.lower(mf.TensorSpec((None, 4096), mf.bfloat16)).compile().as_text("ptx")
     assert ptx.count('.pragma "nounroll";') == 1
     loads = [[i.opcode for i in loop if i.opcode.startswith("LD")] for loop in loops(sass_of(ptx, tmp_path))]
     assert loads.count(["LDS.128"] * 8) == 1
@@ -94,7 +94,7 @@ def test_loops_over_parts_of_warps_are_not_unrolled(tmp_path: Path) -> None:
     }
 )
 def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int, dtype: str, tmp_path: Path) -> None:
-    """The next step's means are under way until sums have gone round: nothing else waits at the same counter."""
+    """Loads of the next step's means are in flight until the exchange: no earlier wait is on the same scoreboard."""
     ptx = compiled(name, dtype, columns).as_text("ptx")
     (persistent_loop,) = [
         loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)
@@ -119,7 +119,7 @@ def test_copies_with_policies_are_legal(name: str, dtype: str, columns: int, tmp
 
 
 def test_loops_choose_how_they_stream() -> None:
-    """Tiles by copies with a policy, or without where there is much to read; parts stay until they have been read."""
+    """Tiles are copied with a policy, or without if the arrays are large; partials are evicted last until read."""
     ptx = compiled("layer_norm_backward", "bfloat16", 4096).as_text("ptx")
     policies = {register: kind for kind, register in re.findall(r"createpolicy\S+L2::(\w+)\.b64\s+(%rd\d+)", ptx)}
     hinted = re.findall(r"cp\.async\S+cache_hint \[.*\], 16, (%rd\d+);", ptx)
@@ -135,11 +135,11 @@ def test_loops_choose_how_they_stream() -> None:
 @needs_sass
 @pytest.mark.parametrize("columns", [384, 768, 1024])
 @pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
-def test_steps_of_warps_that_never_meet_wait_for_no_load(name: str, columns: int, tmp_path: Path) -> None:
-    """Their means come with the tile: a step waits for its copies only."""
+def test_steps_of_independent_warps_wait_for_no_load(name: str, columns: int, tmp_path: Path) -> None:
+    """The means are copied with the tile, so that a step waits for copies only."""
     ptx = compiled(name, "bfloat16", columns).as_text("ptx")
-    walks = [loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)]
-    persistent_loop = min(walks, key=len)  # a loop over chunks may be around it
+    copying_loops = [loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)]
+    persistent_loop = min(copying_loops, key=len)  # a loop over chunks may be around it
     assert not [i for i in persistent_loop if i.opcode.startswith("LDG.")]
 
 

@@ -29,7 +29,7 @@ from mlirfuse.schedule.model.contraction_registers import PROMOTED_SETS, PROMOTE
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import target_of
 from tests.support.contractions.precisions import PreciseProduct
-from tests.support.contractions.product_reductions import CASES as TOTALS
+from tests.support.contractions.product_reductions import CASES as TILE_REDUCTIONS
 from tests.support.contractions.product_reductions import Case as Total
 from tests.support.contractions.product_reductions import rows_of_squares
 from tests.support.contractions.products import MOST_IN_CLUSTER, REDUCTIONS, Product, pinned_schedule
@@ -141,7 +141,7 @@ def test_schedules(name: str) -> None:
     ],
 )
 def test_chosen_scalar_products_keep_their_sums(dtype: str, m: int | None, n: int, k: int, chip: str) -> None:
-    """Integers, of which many are unpacked, and products of a single step, whose copies nothing hides."""
+    """Integer products, whose operands are unpacked, and products of one step, whose copies overlap with nothing."""
     specs = [mf.TensorSpec((m, k), dtype), mf.TensorSpec((k, n), dtype)]
     (kernel,) = mf.fuse(lambda x, w: x @ w, target=chip).lower(*specs).compile(choose_again=False).resources
     assert kernel.spill_store_bytes == 0
@@ -180,7 +180,7 @@ def test_short_sums_of_float8(steps: int, persistent: bool) -> None:
     check(mf.fuse(product.fn, target="sm_90a", schedule=schedule).lower(*product.specs).compile(choose_again=False))
 
 
-@pytest.mark.parametrize("case", [*PROLOGUES, *TOTALS], ids=str)
+@pytest.mark.parametrize("case", [*PROLOGUES, *TILE_REDUCTIONS], ids=str)
 def test_what_surrounds_products(case: Prologue | Total) -> None:
     specs = [mf.TensorSpec(array.shape, array.dtype.name) for array in case.inputs()]
     check(mf.fuse(case.fn, target="sm_90a").lower(*specs).compile(choose_again=False))

@@ -16,7 +16,7 @@ def ptx_of(fn: object, dtype: str, columns: int = 1024, *, fast_math: bool = Fal
 
 
 def fused(text: str, bits: int) -> list[str]:
-    """Multiply-adds, and products that ptxas could contract: those that name no rounding."""
+    """Multiply-adds, and products without a rounding modifier, which ptxas could contract."""
     return re.findall(rf"\t(fma\.rn\.f{bits}|mul\.f{bits})\s", text)
 
 

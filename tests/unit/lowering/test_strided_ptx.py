@@ -1,4 +1,4 @@
-"""What kernels are compiled to for arguments whose strides are known at run time, negative ones too."""
+"""PTX of kernels with arguments of dynamic strides, which may be negative."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ gpu.module @swizzle_atoms [#nvvm.target<chip = "sm_90a">] {
 
 #shared = #gpu.address_space<workgroup>
 gpu.module @streamed [#nvvm.target<chip = "sm_90a">] {
-  // What is streamed is the first to leave the L2.
+  // Streamed data are evicted first from the L2.
   // CHECK-LABEL: gpu.func @streamed(
   // CHECK: %[[FIRST:.*]] = arith.constant 1364590687093260288 : i64
   // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} l2_cache_hint = %[[FIRST]]
@@ -42,7 +42,7 @@ gpu.module @streamed [#nvvm.target<chip = "sm_90a">] {
 
 #shared = #gpu.address_space<workgroup>
 gpu.module @same_map [#nvvm.target<chip = "sm_90a">] {
-  // Copies of one argument in one form share a map.
+  // Copies of one argument with one box share a tensor map.
   // CHECK-LABEL: gpu.func @same_map(
   // CHECK-SAME: %[[MAP:[a-z0-9]+]]: !llvm.ptr {{{[^}]*}}}})
   // CHECK-COUNT-2: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]]
@@ -150,7 +150,7 @@ gpu.module @multicast [#nvvm.target<chip = "sm_90a">] {
 
 #shared = #gpu.address_space<workgroup>
 gpu.module @rounded [#nvvm.target<chip = "sm_90a">] {
-  // Copies that round to tf32 have a map of their own, which says so.
+  // Copies that round to tf32 have another tensor map, with that mark.
   // CHECK-LABEL: gpu.func @rounded(
   // CHECK-SAME: {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 32, 64>, dims = array<i64: 1, 0>, tf32}}
   // CHECK-SAME: {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 32, 64>, dims = array<i64: 1, 0>}}

@@ -26,7 +26,7 @@ gpu.module @exchange [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-// What lanes of a warp did before is released by the lanes that send. Values and barriers are those of the same place in
+// The sending lanes release the earlier accesses of all lanes of the warp. Values and barriers have the same addresses in
 // the other block.
 #shared = #gpu.address_space<workgroup>
 gpu.module @sends [#nvvm.target<chip = "sm_90">] {

@@ -15,7 +15,7 @@ gpu.module @rank {
 
 // -----
 
-// Along another dimension a block's number is no rank.
+// Along another dimension a block id is not the rank.
 gpu.module @other {
   // CHECK-LABEL: gpu.func @other(
   gpu.func @other(%y: memref<?xindex>)
@@ -29,7 +29,7 @@ gpu.module @other {
 
 // -----
 
-// Nor is it in a cluster of more dimensions.
+// In a cluster of more dimensions the block id is not the rank either.
 gpu.module @square {
   // CHECK-LABEL: gpu.func @square(
   // expected-remark @below {{the kernel's clusters are not known to be one-dimensional: [2, 2, 1]}}

@@ -5,7 +5,7 @@ gpu.module @ring [#nvvm.target<chip = "sm_90a">] {
   // CHECK-LABEL: gpu.func @ring(
   // CHECK-SAME: %[[STAGE:[a-z0-9]+]]: index, %[[PARITY:[a-z0-9]+]]: i32) workgroup(%[[FULL:[a-z0-9]+]] :
   gpu.func @ring(%stage: index, %parity: i32) workgroup(%full : memref<2xi64, #shared>) kernel {
-    // Thread 0 initialises each barrier, and a fence shows them to the asynchronous proxy.
+    // Thread 0 initialises each barrier, and a fence makes them visible to the asynchronous proxy.
     // CHECK: %[[FIRST:.*]] = arith.cmpi eq
     // CHECK-NEXT: scf.if %[[FIRST]] {
     // CHECK: %[[COUNT:.*]] = arith.constant 3 : i32
@@ -56,7 +56,7 @@ gpu.module @peers [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-// What other blocks send is acquired at the cluster's scope; any architecture with clusters has these.
+// Data that other blocks send is acquired at cluster scope, on any architecture with clusters.
 #shared = #gpu.address_space<workgroup>
 gpu.module @sent [#nvvm.target<chip = "sm_120">] {
   // CHECK-LABEL: gpu.func @sent

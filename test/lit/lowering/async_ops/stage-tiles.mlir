@@ -59,7 +59,7 @@ gpu.module @transposed_half [#nvvm.target<chip = "sm_90a">] {
 
 #shared = #gpu.address_space<workgroup>
 gpu.module @read [#nvvm.target<chip = "sm_90a">] {
-  // The way back: the same places, and no fence.
+  // The inverse: loads from the same addresses, without a fence.
   // CHECK-LABEL: gpu.func @read
   // CHECK: %[[FOUR:.*]] = nvvm.ldmatrix %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>, num = 4 : i32
   // CHECK: %[[FIRST:.*]] = llvm.extractvalue %[[FOUR]][0]

@@ -18,7 +18,7 @@ gpu.module @roles [#nvvm.target<chip = "sm_90a">] {
     // CHECK: %[[THREADS:.*]] = arith.constant 256 : i32
     // CHECK: nvvm.barrier id = %[[ID]] number_of_threads = %[[THREADS]]
     "fuse.group_barrier"() {warpgroups = 2 : i64} : () -> ()
-    // Other warpgroups have another one.
+    // Other warpgroups use another barrier.
     // CHECK: %[[THIRD:.*]] = arith.constant 3 : i32
     // CHECK: %[[ALONE:.*]] = arith.constant 128 : i32
     // CHECK: nvvm.barrier id = %[[THIRD]] number_of_threads = %[[ALONE]]

@@ -80,7 +80,7 @@ gpu.module @float8 [#nvvm.target<chip = "sm_90a">] {
 
 #shared = #gpu.address_space<workgroup>
 gpu.module @tf32 [#nvvm.target<chip = "sm_90a">] {
-  // f32 is read as tf32. Negative zeros are numbers like others.
+  // f32 is read as tf32. Accumulators of negative zeros are read.
   // CHECK-LABEL: gpu.func @tf32
   // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}, <m = 64, n = 8, k = 8>, D[<f32>, <one>], A[<tf32>, <one>, <row>], B[<tf32>, <one>, <col>]
   // CHECK: nvvm.wgmma.commit.group.sync.aligned

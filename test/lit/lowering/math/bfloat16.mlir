@@ -32,7 +32,7 @@ gpu.module @words {
 
 // -----
 
-// What fills no words, what is wider than single precision and other types are left alone.
+// Scalars, odd vectors, types wider than single precision, and other types are left alone.
 // CHECK-LABEL: gpu.func @others(
 // CHECK-NOT: arith.shli
 // CHECK: arith.extf %{{.*}} : bf16 to f32
@@ -60,7 +60,7 @@ gpu.module @others {
 
 // -----
 
-// The product is rounded at once, so LLVM makes it one of bfloat16; the sum has another operand.
+// The product is rounded at once, so LLVM narrows it to bfloat16; the sum has another operand.
 // CHECK-LABEL: gpu.func @rounded(
 // CHECK: %[[A:.*]] = arith.extf
 // CHECK: %[[P:.*]] = arith.mulf %[[A]], %[[A]]

@@ -2,12 +2,12 @@
 // RUN: mlirfuse-opt --lower-attach-target --lower-kernel-abi --lower-contraction --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=PTX
 
 gpu.module @sums {
-  // A product that was marked before ops were repeated is fused with what adds it up, through vectors too.
+  // A product that was marked before ops were duplicated is fused with its sum, also through vectors.
   // CHECK-LABEL: gpu.func @sums
   // CHECK: arith.mulf %[[A:[a-z0-9]+]], %[[A]] fastmath<contract> : vector<2xf32>
   // CHECK: arith.addf %{{.*}} fastmath<contract> : f32
   // CHECK: arith.subf %{{.*}} fastmath<contract> : f32
-  // Flags that are there already are kept.
+  // Existing flags are kept.
   // CHECK: arith.addf %{{.*}} fastmath<nnan> : f32
   // Other products, and half precision, round every operation.
   // CHECK: arith.mulf %{{[a-z0-9]+}}, %{{[a-z0-9]+}} : f32

@@ -23,7 +23,7 @@ gpu.module @constant {
 
 // -----
 
-// Small divisors are brought to 0.5 at least, so that subnormal dividends have a remainder; negative ones stay negative.
+// Small divisors are scaled to at least 0.5, so that subnormal dividends have a remainder; negative divisors stay negative.
 gpu.module @small {
   // CHECK-LABEL: gpu.func @small
   // CHECK-SAME: (%[[X:.*]]: f32, %[[Y:.*]]: f32
@@ -46,7 +46,7 @@ gpu.module @small {
 
 // -----
 
-// Powers of two are LLVM's; where the divisor is too large the correction could be subnormal.
+// Powers of two are left to LLVM; with too large a divisor the correction could be subnormal.
 gpu.module @left_alone {
   // CHECK-LABEL: gpu.func @left_alone
   gpu.func @left_alone(%x: f32, %y: f32, %d: f64, %out: memref<4xf32>, %outd: memref<4xf64>) kernel {

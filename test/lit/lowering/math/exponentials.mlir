@@ -15,7 +15,7 @@ gpu.module @rounded {
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[E]]#0) : (f32) -> f32
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[E]]#1) : (f32) -> f32
   // CHECK: %[[R:.*]] = vector.from_elements
-  // The square is subnormal where the exponential is.
+  // The square is subnormal if the exponential is.
   // CHECK: arith.mulf %[[R]], %[[R]] : vector<2xf32>
   // CHECK-NOT: math.exp
   // PTX-LABEL: .entry rounded(
@@ -53,7 +53,7 @@ gpu.module @flagged {
 // -----
 
 gpu.module @exact {
-  // A sum may cancel all but the error; single and double precision show it.
+  // In a sum all but the error may cancel; results in single and double precision show the error.
   // CHECK-LABEL: gpu.func @exact
   // CHECK-COUNT-3: math.exp
   // expected-remark @below {{2 exponentials must be exact in single precision}}
@@ -77,7 +77,7 @@ gpu.module @exact {
 // -----
 
 gpu.module @sigmoid {
-  // A sum with a positive constant keeps the error, one with another number does not.
+  // A sum with a positive constant keeps the relative error, a sum with another number does not.
   // CHECK-LABEL: gpu.func @sigmoid
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
   // CHECK: math.exp
@@ -102,7 +102,7 @@ gpu.module @sigmoid {
 // -----
 
 gpu.module @narrow {
-  // float16 has no number as small as those that are flushed, bfloat16 has.
+  // The flushed numbers are below the range of float16, but not of bfloat16.
   // CHECK-LABEL: gpu.func @narrow
   // CHECK: arith.constant 1.44269502 : f32
   // CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
@@ -128,7 +128,7 @@ gpu.module @narrow {
 // -----
 
 gpu.module @differences {
-  // A constant less something is scaled in one multiply-add; what is chosen among keeps its relative error.
+  // A constant minus a value is scaled in one multiply-add; a select keeps the relative error.
   // CHECK-LABEL: gpu.func @differences
   // CHECK: %[[X:.*]] = memref.load
   // CHECK: %[[K:.*]] = arith.constant -1.44269502 : f32
@@ -137,7 +137,7 @@ gpu.module @differences {
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[P]])
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
   // CHECK: arith.select
-  // A large constant keeps its difference, which has more places than the two products.
+  // The difference from a large constant is computed first, as it is more precise than the two products.
   // CHECK: arith.subf
   // CHECK: arith.mulf
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"

@@ -2,7 +2,7 @@
 // RUN: mlirfuse-opt --lower-float-to-int --lower-float-to-int --split-input-file %s | FileCheck %s
 // RUN: mlirfuse-opt --lower-attach-target --lower-kernel-abi --lower-float-to-int --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=PTX
 
-// A vector and a number; NaN is stored as some integer.
+// A vector and a scalar; NaN is stored as an arbitrary integer.
 gpu.module @cast {
   // CHECK-LABEL: gpu.func @cast
   // CHECK: %[[V:.*]] = arith.fptosi %{{.*}} : vector<2xf32> to vector<2xi32>
@@ -31,7 +31,7 @@ gpu.module @cast {
 
 // -----
 
-// Integers are no floats.
+// Casts of integers are left alone.
 gpu.module @none {
   // CHECK-LABEL: gpu.func @none
   // CHECK-NOT: llvm.freeze

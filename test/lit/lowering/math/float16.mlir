@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --lower-float16 --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 // RUN: mlirfuse-opt --lower-attach-target --lower-kernel-abi --lower-float16 --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=PTX
 
-// Of halves that are widened again LLVM would round each by itself.
+// LLVM would round separately each half that is widened again.
 // CHECK-LABEL: gpu.func @pairs(
 // CHECK: %[[X:.*]] = vector.load
 // CHECK: %[[N:.*]]:4 = vector.to_elements %[[X]] : vector<4xf32>
@@ -38,7 +38,7 @@ gpu.module @pairs {
 
 // -----
 
-// Without wgmma nothing has to wait.
+// Without wgmma nothing is serialised.
 // CHECK-LABEL: gpu.func @none(
 // CHECK-NOT: nvvm.convert
 // CHECK: arith.truncf %{{.*}} : vector<4xf32> to vector<4xf16>
@@ -60,8 +60,8 @@ gpu.module @none {
 
 // -----
 
-// Scalars, odd numbers of elements and other types are left alone, and so is what LLVM computes in float16: a product
-// of halves, one with a constant, and a choice of a half. The sum has an operand of single precision.
+// Scalars, odd numbers of elements and other types are left alone, and so are ops that LLVM computes in float16: a product
+// of halves, one with a constant, and a select of a half. The sum has an operand of single precision.
 // CHECK-LABEL: gpu.func @others(
 // CHECK-NOT: nvvm.convert
 // CHECK: arith.truncf %{{.*}} : f32 to f16

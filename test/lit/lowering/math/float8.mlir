@@ -19,7 +19,7 @@ gpu.module @widen [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 gpu.module @scalar [#nvvm.target<chip = "sm_90a">] {
-  // bf16 comes by way of f32; a single number is a pair with itself.
+  // bf16 is cast through f32; a scalar is paired with itself.
   // CHECK-LABEL: gpu.func @scalar(
   // CHECK: nvvm.convert.f8x2.to.f16x2 %{{.*}} : vector<2xi8>(f8E5M2) -> vector<2xf16>
   // CHECK: %[[F:.*]] = arith.extf %{{.*}} : vector<1xf16> to vector<1xf32>
@@ -60,7 +60,7 @@ gpu.module @narrow [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 gpu.module @others [#nvvm.target<chip = "sm_80">] {
-  // Other casts are upstream's, and bytes may be moved on any target.
+  // Other casts are left to upstream, and float8 data may be copied on any target.
   // CHECK-LABEL: gpu.func @others(
   // CHECK: arith.extf %{{.*}} : f16 to f32
   // CHECK-NOT: nvvm.convert

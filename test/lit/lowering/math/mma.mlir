@@ -48,7 +48,7 @@ gpu.module @none [#nvvm.target<chip = "sm_80">] {
 // -----
 
 gpu.module @tf32 [#nvvm.target<chip = "sm_80">] {
-  // A number in tf32 has the bits of an f32: it is rounded where it is made, and widens by doing nothing.
+  // A tf32 number has the bits of an f32: the cast to tf32 rounds, and the cast back does nothing.
   // CHECK-LABEL: gpu.func @tf32(
   // CHECK-SAME: %[[X:[a-z0-9]+]]: vector<4xf32>, %[[B:[a-z0-9]+]]: vector<2xf32>
   // CHECK: %[[E:.*]]:4 = vector.to_elements %[[X]]

@@ -32,7 +32,7 @@ gpu.module @rounded {
 // -----
 
 gpu.module @exact {
-  // Single precision shows an error, a sum may leave nothing else, and there is no such instruction in double precision.
+  // Single precision shows the error, in a sum all else may cancel, and double precision has no such instruction.
   // CHECK-LABEL: gpu.func @exact
   // CHECK-COUNT-3: arith.divf
   // PTX-LABEL: .entry exact(

@@ -45,8 +45,8 @@ gpu.module @rounded {
 
 // -----
 
-// A quotient that stays single precision is corrected by its remainder: the truncated product is never infinite, and
-// what is no number, the remainder of an infinite x, becomes one.
+// A quotient in single precision is corrected by its remainder. The truncated product is never infinite, and a NaN, the
+// remainder of an infinite x, is replaced by a number.
 gpu.module @corrected {
   // CHECK-LABEL: gpu.func @corrected
   // CHECK-SAME: (%[[X:.*]]: vector<4xf32>, %[[S:.*]]: f32
@@ -83,7 +83,7 @@ gpu.module @corrected {
 
 // -----
 
-// One element gains nothing; constants are for lower-divisions; f64 and elementwise divisors have no common reciprocal.
+// A single element is left alone, and so are constants (lower-divisions), f64, and elementwise divisors.
 gpu.module @left_alone {
   // CHECK-LABEL: gpu.func @left_alone
   gpu.func @left_alone(%x: vector<4xf32>, %y: vector<4xf32>, %a: f32, %s: f32, %d: vector<4xf64>, %t: f64,
@@ -110,7 +110,7 @@ gpu.module @left_alone {
 
 // -----
 
-// Of divisions in different blocks, none need come first: no reciprocal is shared.
+// Divisions in different blocks share no reciprocal, as none dominates the others.
 gpu.module @branches {
   // CHECK-LABEL: gpu.func @branches
   gpu.func @branches(%x: vector<4xf32>, %s: f32, %p: i1, %out: memref<4xf32>) kernel {
@@ -135,7 +135,7 @@ gpu.module @branches {
 
 // -----
 
-// A divisor that is a quotient itself is the new one by the time that others are divided by it.
+// A divisor that is itself a replaced quotient is the new value.
 gpu.module @quotients_by_quotients {
   // CHECK-LABEL: gpu.func @quotients_by_quotients
   gpu.func @quotients_by_quotients(%x: f32, %s: f32, %out: memref<4xf32>) kernel {

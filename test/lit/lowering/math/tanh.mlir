@@ -30,7 +30,7 @@ gpu.module @gelu {
 // -----
 
 gpu.module @halves {
-  // The factor of what the tangent is taken of goes into the scale, 1.5 of -2 log2(e), and half of the sum is used.
+  // The argument's factor 1.5 is folded into the scale -2 log2(e), and half of the sum is used.
   // CHECK-LABEL: gpu.func @halves
   // CHECK: %[[SCALE:.*]] = arith.constant -4.32808
   // CHECK: %[[S:.*]] = arith.mulf %[[V:.*]], %[[SCALE]] : f32

@@ -2,7 +2,7 @@
 // RUN: mlirfuse-opt --lower-attach-target --target=sm_90a --lower-accumulations --lower-kernel-abi --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=PTX
 // RUN: mlirfuse-opt --lower-attach-target --target=sm_80 --lower-accumulations --lower-kernel-abi --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=OLD
 
-// Four numbers at once where they are aligned so; the second four lie 16 bytes behind the first.
+// Four numbers at once if they are aligned; the second four are 16 bytes after the first.
 gpu.module @vectors {
   // CHECK-LABEL: gpu.func @vectors(
   // PTX-LABEL: .entry vectors(
@@ -22,7 +22,7 @@ gpu.module @vectors {
 
 // -----
 
-// Two at once where 8 bytes are promised, one by one where nothing is.
+// Two at once with an alignment of 8 bytes, one by one without a known alignment.
 gpu.module @narrow {
   // CHECK-LABEL: gpu.func @narrow(
   // PTX-LABEL: .entry narrow(

@@ -2,7 +2,7 @@
 // RUN: mlirfuse-opt --lower-flagged-accesses --lower-kernel-abi --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
 // RUN: mlirfuse-opt --lower-flagged-accesses --lower-kernel-abi --split-input-file --emit=ptx --target=sm_80 %s | FileCheck %s --check-prefix=PTX
 
-// A number is its complement; the one pattern of NaN that would be an empty word is another one.
+// A number is sent as its complement; the NaN that would be an empty word is replaced by another NaN.
 gpu.module @store {
   // CHECK-LABEL: gpu.func @store(
   // PTX-LABEL: .entry store(
@@ -21,7 +21,8 @@ gpu.module @store {
 
 // -----
 
-// Two places, two parts each: all loads before the first decision, and those that have come are not loaded again.
+// Two places with two partials each: all words are loaded before the first test, and words that have arrived are not loaded
+// again.
 gpu.module @load {
   // CHECK-LABEL: gpu.func @load(
   // PTX-LABEL: .entry load(
@@ -49,7 +50,7 @@ gpu.module @load {
 
 // -----
 
-// Columns come in column tiles of eight: row 3, column 10 is word 16 * 8 + 3 * 8 + 2 of a tile of 256, for who posts and who takes.
+// Column tiles have eight columns: row 3, column 10 is word 16 * 8 + 3 * 8 + 2 of a tile of 256, in stores and loads.
 gpu.module @column_tiles {
   // PTX-LABEL: .entry column_tiles(
   gpu.func @column_tiles(%value: vector<2xf32>, %y: memref<?xf32>, %buf: memref<2x16x16xf32> {fuse.workspace = "semaphores"}) kernel
@@ -73,8 +74,8 @@ gpu.module @column_tiles {
 
 // -----
 
-// A column's column tile is its number by eight; rows of a tile of 16 are eight words apart. Ten columns are no column tiles, and what has
-// no dimension but rows' besides them is no flagged buffer of tiles.
+// The column tile of a column is its number divided by eight; rows of a tile of 16 are eight words apart. Ten columns, and
+// buffers without a dimension for tiles, are stored in row-major order.
 gpu.module @places {
   // CHECK-LABEL: gpu.func @places(
   gpu.func @places(%value: f32, %i: index, %j: index, %column_tiles: memref<2x16x24xf32>, %plain: memref<2x16x10xf32>, %rows: memref<2x24xf32>) kernel

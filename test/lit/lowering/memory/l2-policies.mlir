@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --lower-l2-policies --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 // RUN: mlirfuse-opt --lower-kernel-abi --lower-l2-policies --split-input-file %s | FileCheck %s --check-prefix=ABI
 
-// A block chooses once how it streams, from how many bytes there are; what all blocks read has a policy of its own.
+// A block chooses the policy of streamed data once, by the size of the arrays; data that all blocks read has another policy.
 gpu.module @row {
   // CHECK-LABEL: gpu.func @row(
   // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x?x64xf16>, %[[R:[a-z0-9]+]]: memref<8x64xf16>, %[[W:[a-z0-9]+]]: memref<64xf16>
@@ -17,7 +17,7 @@ gpu.module @row {
   // CHECK: nvvm.griddepcontrol wait
   // CHECK: nvvm.inline_ptx "ld.global.L1::no_allocate.L2::cache_hint.v4.b32 {$0, $1, $2, $3}, [$4], $5;" ro(%{{.*}}, %[[STREAM]] : !llvm.ptr<1>, i64)
   // CHECK: nvvm.inline_ptx "ld.global.L1::no_allocate.L2::cache_hint.b32 $0, [$1], $2;" ro(%{{.*}}, %[[STREAM]] : !llvm.ptr<1>, i64)
-  // Behind the wait: a load that may be moved needs the policy.
+  // The policy is created after the wait, because a load that may be moved needs it.
   // CHECK: %[[LAST:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;" -> i64
   // CHECK: llvm.inline_asm "ld.global.L2::cache_hint.v2.b32 {$0, $1}, [$2], $3;", "=r,=r,l,l" %{{.*}}, %[[LAST]] : (!llvm.ptr<1>, i64) -> !llvm.struct<(i32, i32)>
   // CHECK: llvm.inline_asm "ld.global.L2::cache_hint.b32 $0, [$1], $2;", "=r,l,l" %{{.*}}, %[[LAST]] : (!llvm.ptr<1>, i64) -> i32
@@ -112,13 +112,13 @@ gpu.module @persistent_loop {
   // CHECK-NEXT: nvvm.inline_ptx "cp.async.cg.shared.global.L2::cache_hint [$0+0], [$1+0], 16, $2;" ro(%[[TO]], %[[FROM]], %[[FIRST]] : i32, i64, i64)
   // CHECK-NEXT: nvvm.inline_ptx "cp.async.ca.shared.global.L2::cache_hint [$0+64], [$1+64], 8, $2;" ro(%[[TO2]], %[[FROM2]], %[[FIRST]] : i32, i64, i64)
   // CHECK-NEXT: }
-  // A group that is closed is one that copies do not move past.
+  // Copies do not move past the end of their group.
   // CHECK-NEXT: nvvm.cp.async.commit.group
   // CHECK: scf.if %[[MANY]]
   // CHECK: [$0+0], [$1+0], 16, $2;"
   // CHECK: nvgpu.device_async_copy %arg1
   // CHECK: nvvm.cp.async.commit.group
-  // What blocks leave for each other.
+  // Partials that blocks exchange.
   // CHECK: %[[LAST:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;" -> i64
   // CHECK: nvvm.inline_ptx "st.global.L2::cache_hint.v2.b32 [$0], {$1, $2}, $3;" ro(%{{.*}}, %{{.*}}, %{{.*}}, %[[LAST]] : !llvm.ptr<1>, i32, i32, i64)
   // CHECK: %[[TAKEN:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" -> i64

@@ -47,7 +47,7 @@ gpu.module @half_a_register {
 
 // -----
 
-// Four bools are four bits, though a byte each in memory.
+// Four bools are four bits in registers, though a byte each in memory.
 gpu.module @predicates {
   // CHECK-LABEL: gpu.func @predicates
   // CHECK-SAME: (%[[X:.*]]: vector<4xi1>

@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --lower-ordered-accesses --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 gpu.module @spilled {
-  // Loads of what is spilled to shared memory and the stores that spill to shared memory it are relaxed; what is not marked may be moved.
+  // Marked loads, and the stores that spill to shared memory, are relaxed; accesses without the mark may be moved.
   // CHECK-LABEL: gpu.func @spilled(
   // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x64xf16> {{.*}}, %[[ROW:[a-z0-9]+]]: index, %[[COL:[a-z0-9]+]]: index)
   // CHECK-SAME: workgroup(%[[S:[a-z0-9]+]] : memref<512xf16, #gpu.address_space<workgroup>>)

@@ -1,6 +1,6 @@
 // RUN: mlirfuse-opt --lower-prefetches --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
-// One thread asks, where all rows exist. Addresses and sizes are multiples of 16 bytes.
+// One thread prefetches, if all rows exist. Addresses and sizes are multiples of 16 bytes.
 gpu.module @rows [#nvvm.target<chip = "sm_90a">] {
   // CHECK-LABEL: gpu.func @rows(
   // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x5140xf16>, %[[ROW:[a-z0-9]+]]: index)
@@ -25,7 +25,7 @@ gpu.module @rows [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-// Each block of a cluster asks for its share.
+// Each block of a cluster prefetches its share.
 gpu.module @shared [#nvvm.target<chip = "sm_90">] {
   // CHECK-LABEL: gpu.func @shared(
   gpu.func @shared(%x: memref<?x4096xf32>, %row: index)
@@ -44,7 +44,7 @@ gpu.module @shared [#nvvm.target<chip = "sm_90">] {
 
 // -----
 
-// Less than 16 bytes are no bulk.
+// Less than 16 bytes are not prefetched.
 gpu.module @short [#nvvm.target<chip = "sm_90">] {
   // CHECK-LABEL: gpu.func @short(
   // CHECK-NEXT: gpu.return

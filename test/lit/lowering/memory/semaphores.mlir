@@ -33,7 +33,7 @@ gpu.module @last {
 
 // -----
 
-// What was written before the wait is read after it, and not through the read-only path.
+// Data written before the wait are read after it, and not through the read-only path.
 gpu.module @wait {
   // CHECK-LABEL: gpu.func @wait(
   // PTX-LABEL: .entry wait(
@@ -65,7 +65,7 @@ gpu.module @wait {
 
 // -----
 
-// A ticket orders nothing.
+// A ticket does not order memory.
 gpu.module @ticket {
   // CHECK-LABEL: gpu.func @ticket(
   // PTX-LABEL: .entry ticket(
@@ -81,7 +81,7 @@ gpu.module @ticket {
 
 // -----
 
-// Who does not ask what it saw does not wait for it either: it releases, or orders nothing.
+// An arrival whose result is unused does not wait: it releases, or orders nothing.
 gpu.module @unasked {
   // CHECK-LABEL: gpu.func @unasked(
   // PTX-LABEL: .entry unasked(

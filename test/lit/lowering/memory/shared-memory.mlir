@@ -56,7 +56,7 @@ gpu.module @too_much [#nvvm.target<chip = "sm_120">] {
 
 #shared = #gpu.address_space<workgroup>
 gpu.module @phases [#nvvm.target<chip = "sm_90a">] {
-  // Buffers of two phases begin at 0 both; what is used throughout lies behind the larger one.
+  // Both phases' buffers begin at 0; a buffer without a phase follows the larger phase.
   // CHECK-LABEL: gpu.func @phases
   // CHECK-SAME: fuse.dynamic_shared_bytes = 65552 : i64
   // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index

@@ -86,7 +86,7 @@ gpu.module @plain {
 // -----
 
 gpu.module @constant_terms {
-  // What is constant of an index is added to the pointer, last: two accesses share the rest of their address.
+  // The constant part of an index is added to the pointer last, so that two accesses share the rest of their address.
   // CHECK-LABEL: gpu.func @constant_terms
   // CHECK: %[[P:.*]] = llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>
   // CHECK: %[[Q:.*]] = llvm.getelementptr %[[P]][16384] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
