@@ -13,6 +13,9 @@ export PYTEST_TIMEOUT ?= 300
 # $(call timed,NAME,COMMAND) runs a stage and says how long it took. pytest's own last line does so for the unit stage.
 timed = start=$$(date +%s); $(2) && echo "stage $(1): $$(($$(date +%s) - start)) s"
 
+# Modules are compiled once and not by each of hundreds of processes, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-full types lint lit unit fuzz fuzz-graphs gpu-test docs clean
 
 demo: $(STAMP) ## compile and run the README's LayerNorm, on the GPU where there is one
