@@ -10,6 +10,12 @@ BACKEND ?= interpret
 # Read by pytest-timeout, which GPU hosts need not have.
 export PYTEST_TIMEOUT ?= 300
 
+# $(call timed,NAME,COMMAND) runs a stage and says how long it took. pytest's own last line does so for the unit stage.
+timed = start=$$(date +%s); $(2) && echo "stage $(1): $$(($$(date +%s) - start)) s"
+
+# Modules are compiled once and not by each of hundreds of processes, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-full types lint lit unit fuzz fuzz-graphs gpu-test docs clean
 
 demo: $(STAMP) ## compile and run the README's LayerNorm, on the GPU where there is one
@@ -21,8 +27,7 @@ demo: $(STAMP) ## compile and run the README's LayerNorm, on the GPU where there
 	$(BIN)/mlirfuse demo
 
 test: $(STAMP) ## all that needs no GPU: lint, types, lit, pytest
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	@$(call timed,lint,$(BIN)/ruff check . && $(BIN)/ruff format --check .)
 	$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target types lit
 	$(MAKE) --no-print-directory unit
 
@@ -30,7 +35,7 @@ test-full: ## the same with all combinations of parameters, of which `make test`
 	MLIRFUSE_TEST_FULL=1 $(MAKE) --no-print-directory test
 
 types: $(STAMP) ## mypy
-	$(BIN)/mypy
+	@$(call timed,types,$(BIN)/mypy)
 
 lint: $(STAMP) ## ruff and mypy, fixing what can be fixed
 	$(BIN)/ruff check --fix .
@@ -38,7 +43,7 @@ lint: $(STAMP) ## ruff and mypy, fixing what can be fixed
 	$(BIN)/mypy
 
 lit: $(STAMP) ## IR tests
-	$(BIN)/lit -j $(JOBS) -v test/lit
+	@$(call timed,lit,$(BIN)/lit -j $(JOBS) -v test/lit)
 
 unit: $(STAMP) ## pytest, without a GPU
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not gpu"
@@ -61,5 +66,5 @@ clean: ## remove the environment and all caches
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(call timed,install,$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]')
 	touch $@

@@ -224,7 +224,7 @@ class Fused(Generic[_P, _R]):
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
                     notes = (note, *_reasons(static, self._names))
                     lowered = self._lower(specs, target, notes, dynamic_products=self._dynamic_products)
-                    compiled = lowered.compile(choose_again=not self._interprets)
+                    compiled = lowered.compile_to_interpret() if self._interprets else lowered.compile()
                 except (NeedsStatic, UnreadExtentError) as need:
                     if static.issuperset(need.sources):
                         raise

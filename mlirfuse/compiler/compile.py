@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from mlir import ir
 
@@ -82,21 +82,34 @@ class Lowered:
         """
         return without_spills(self._compile) if choose_again else without_spills(self._compile, lambda _: [])
 
-    def _compile(self, attempts: Attempts) -> tuple[Compiled, Chosen]:
+    def compile_to_interpret(self) -> Compiled:
+        """As `compile`, without an assembler; verified after every pass, with the module that the interpreter runs.
+
+        Raises:
+            PassError: a requested schedule is illegal.
+            CompileError: the backend refuses a kernel.
+        """
+        return without_spills(partial(self._compile, interpreted=True), lambda _: [])
+
+    def _compile(self, attempts: Attempts, *, interpreted: bool = False) -> tuple[Compiled, Chosen]:
         """Compiles the function once, given the attempts before, and returns it with the schedule of each kernel."""
-        module = self.module_with(attempts)
+        module, at_gpu = self.module_with(attempts), None
+        watch = Instrumentation() if interpreted else _FAST
         with module.context:
-            remarks = run_pipeline(module, self.pipeline("fuse-graph-pipeline"), instrumentation=_FAST)
+            remarks = run_pipeline(module, self.pipeline("fuse-graph-pipeline"), instrumentation=watch)
             chosen = {symbol(kernel): schedule_of(kernel) for kernel in kernels(module.operation)}
             try:
-                later = run_pipeline(module, self.pipeline("fuse-after-graph-pipeline"), instrumentation=_FAST)
+                later = run_pipeline(module, self.pipeline("fuse-kernel-pipeline"), instrumentation=watch)
+                at_gpu = _copy(module) if interpreted else None
+                last = run_pipeline(module, self.pipeline("fuse-thread-pipeline"), instrumentation=_FAST)
                 infos = kernel_infos(module.operation)
                 program = host_program(module.operation)
                 to_nvvm(module.operation)
                 binaries = ptx(module.operation, self.target)
             except MlirFuseError as error:
                 raise Refused(error, chosen) from error
-        return Compiled(self, program, infos, binaries, Remarks(remarks.entries + later.entries), attempts), chosen
+        entries = remarks.entries + later.entries + last.entries
+        return Compiled(self, program, infos, binaries, Remarks(entries), attempts, at_gpu), chosen
 
 
 @dataclass(frozen=True)
@@ -110,6 +123,7 @@ class Compiled:
         binaries: each kernel's PTX.
         remarks: the passes' remarks.
         attempts: by kernel, the schedules that were compiled before and spilled.
+        at_gpu: the module at the `gpu` stage, where it was compiled to be interpreted; not to be changed.
     """
 
     lowered: Lowered
@@ -118,6 +132,7 @@ class Compiled:
     binaries: Mapping[str, KernelBinary]
     remarks: Remarks = field(repr=False)
     attempts: Attempts = field(default_factory=dict, repr=False)
+    at_gpu: ir.Module | None = field(default=None, repr=False)
 
     def as_text(self, stage: str) -> str:
         """The text of a stage: `linalg`, `tile`, `gpu`, `nvvm` or `ptx`.
@@ -145,7 +160,7 @@ class Compiled:
     @cached_property
     def interpreted(self) -> ir.Module:
         """The module at the `gpu` stage that the interpreter runs; not to be changed."""
-        return self.module_at("gpu")
+        return self.at_gpu or self.module_at("gpu")
 
     @cached_property
     def assembled(self) -> dict[str, AssembledKernel]:
@@ -191,6 +206,8 @@ def set_grid_reduction(module: ir.Module, request: str) -> None:
 def _copy(module: ir.Module) -> ir.Module:
     with module.context:
         copy = ir.Module.create(module.operation.location)
+        for name in module.operation.attributes.keys():
+            copy.operation.attributes[name] = module.operation.attributes[name]
         for op in module.body.operations:
             copy.body.append(op.operation.clone())
     return copy

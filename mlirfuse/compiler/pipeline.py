@@ -62,9 +62,12 @@ NAMED: dict[str, str] = {
     "fuse-tile-pipeline": f"{GRAPH},{TILE}",
     "fuse-gpu-pipeline": f"{GRAPH},{TILE},{GPU}",
     "fuse-lower-pipeline": f"{GRAPH},{TILE},{GPU},{LOWER}",
-    "fuse-after-graph-pipeline": f"{TILE},{GPU},{LOWER}",
+    "fuse-kernel-pipeline": f"{TILE},{GPU}",
+    "fuse-thread-pipeline": LOWER,
 }
-"""Pipelines by name; all start from the linalg stage but the last, which is `fuse-lower-pipeline` behind the first."""
+"""Pipelines by name. All start from the linalg stage but the last two, which go on where `fuse-graph-pipeline` and
+`fuse-gpu-pipeline` end.
+"""
 
 
 def named(name: str, *, fast_math: bool = False, tuned: bool = False) -> str:

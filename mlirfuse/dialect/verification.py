@@ -24,13 +24,14 @@ def verify_fuse_ops(root: ir.Operation) -> None:
     Raises:
         IRError: an op violates its rules; the error has the location of the first such op.
     """
+    find, advance = OPS.get, ir.WalkResult.ADVANCE
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        problem = OPS[op.name].problem(op) if op.name in OPS else None
-        if problem is not None:
-            failures.append(IRError(f"'{op.name}' op {problem}", where=op))
-            return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
+        definition = find(op.name)
+        if definition is None or (problem := definition.problem(op)) is None:
+            return advance
+        failures.append(IRError(f"'{op.name}' op {problem}", where=op))
+        return ir.WalkResult.INTERRUPT
 
     failures: list[IRError] = []
     root.walk(visit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,17 @@ from mlirfuse.interpreter.state.shadow import SEVERAL, Shadow, Violation
 def lanewise(value: Extent, ndim: int) -> Any:
     """One value for each thread, reshaped to broadcast against arrays of (threads, ...) with `ndim` axes."""
     return value if isinstance(value, int) else value.reshape(value.shape[:1] + (1,) * (ndim - 1))
+
+
+def _spread(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The array broadcast to a shape; itself where it has that shape, as NumPy's function is slow."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
+
+
+def _chosen(array: np.ndarray, shape: tuple[int, ...], active: np.ndarray | None) -> np.ndarray:
+    """The active elements of an array that is broadcast to a shape, in order; None for all of them."""
+    array = _spread(array, shape)
+    return array.reshape(-1) if active is None else array[active]
 
 
 def require_waited(site: Site, frame: Frame, memref: MemRef) -> None:
@@ -55,14 +67,14 @@ class Access:
         flat: Any = lanewise(memref.offset, ndim)
         for index, extent, stride in zip(indices, memref.shape, memref.strides, strict=True):
             outside = (index < 0) | (index >= lanewise(extent, ndim))
-            if outside.any():
+            if np.count_nonzero(outside):  # much faster than `any` on small arrays
                 self._require(~outside, "out-of-bounds access")
-            flat = flat + index * lanewise(stride, ndim)
+            flat = flat + (index if isinstance(stride, int) and stride == 1 else index * lanewise(stride, ndim))
         self.flat = np.asarray(flat, np.int64)
         if self.flat.ndim < ndim:
             self.flat = self.flat.reshape((1,) * ndim)
         outside = (self.flat < 0) | (self.flat >= memref.buffer.nbytes // memref.dtype.itemsize)
-        if outside.any():
+        if np.count_nonzero(outside):
             self._require(~outside, f"out-of-bounds access: outside of the {memref.buffer.nbytes} bytes of the buffer")
 
     def require_aligned(self, alignment: int | None) -> None:
@@ -90,8 +102,8 @@ class Access:
                 self._raise(violation, None)
             return data[self.flat]
         shape = np.broadcast_shapes(self.flat.shape, self.active.shape)
-        active = np.broadcast_to(self.active, shape)
-        chosen = np.broadcast_to(self.flat, shape)[active]
+        active = _spread(self.active, shape)
+        chosen = _chosen(self.flat, shape, active)
         if buffer.shadow is not None and chosen.size:
             self._raise(buffer.shadow.read(chosen, self._itemsize, self._threads(active), self.block), active)
         result = np.empty(shape, self.memref.dtype)
@@ -109,7 +121,7 @@ class Access:
             + np.broadcast_shapes(self.flat.shape, value.shape, () if self.active is None else self.active.shape)[1:]
         )
         active, chosen = self._changed(shape, Shadow.write)
-        self.memref.buffer.elements(self.memref.dtype)[chosen] = np.broadcast_to(value, shape)[active]
+        self.memref.buffer.elements(self.memref.dtype)[chosen] = _chosen(value, shape, active)
 
     def add(self, value: np.ndarray) -> None:
         """Adds numbers of shape (threads or 1, *vector extents) to the elements, atomically and one after the other.
@@ -118,7 +130,7 @@ class Access:
         """
         shape = (self.block.threads, *np.broadcast_shapes(self.flat.shape, value.shape)[1:])
         active, chosen = self._changed(shape, Shadow.update)
-        np.add.at(self.memref.buffer.elements(self.memref.dtype), chosen, np.broadcast_to(value, shape)[active])
+        np.add.at(self.memref.buffer.elements(self.memref.dtype), chosen, _chosen(value, shape, active))
 
     def update(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
         """Replaces each thread's element atomically by `combine(old, value)`; returns the old value of each thread.
@@ -133,7 +145,7 @@ class Access:
             np.broadcast_to(value, shape),
             np.zeros(shape, value.dtype),
         )
-        for thread in np.flatnonzero(active):
+        for thread in range(shape[0]) if active is None else np.flatnonzero(active):
             element = np.broadcast_to(self.flat, shape)[thread]
             old[thread] = data[element]
             data[element] = combine(old[thread : thread + 1], values[thread : thread + 1])[0]
@@ -141,19 +153,20 @@ class Access:
 
     def _changed(
         self, shape: tuple[int, ...], record: Callable[..., Violation | None]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Records accesses that change elements.
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        """Records the accesses; returns a mask of (threads, *vector extents) and the numbers of changed elements.
 
-        Returns the mask of active accesses, of shape (threads or 1, *vector extents), and the numbers of the changed
-        elements. Raises `InterpreterError` for a store to an input, and for races and uninitialised reads.
+        The mask is None where all threads are active. Raises `InterpreterError` for an input, and for what the shadow
+        finds wrong.
         """
-        active = np.broadcast_to(True if self.active is None else self.active, shape)
+        active = None if self.active is None else _spread(self.active, shape)
         buffer = self.memref.buffer
-        if buffer.readonly and active.any():
-            self._require(np.zeros_like(active), "store to an input of the kernel")
-        chosen = np.broadcast_to(self.flat, shape)[active]
+        chosen = _chosen(self.flat, shape, active)
+        if buffer.readonly and chosen.size:
+            self._require(np.zeros(shape, bool), "store to an input of the kernel")
         if buffer.shadow is not None and chosen.size:
-            self._raise(record(buffer.shadow, chosen, self._itemsize, self._threads(active), self.block), active)
+            violation = record(buffer.shadow, chosen, self._itemsize, self._lanes(shape, active), self.block)
+            self._raise(violation, np.ones(shape, bool) if active is None else active)
         return active, chosen
 
     @property
@@ -161,17 +174,22 @@ class Access:
         return self.memref.dtype.itemsize
 
     def _threads(self, active: np.ndarray | None) -> np.ndarray | int:
-        """The thread of each active access, or one number for all accesses."""
-        threads = self.block.threads
-        if threads == 1:
+        """The thread of each accessed element (those where `active`), or one number for all of them."""
+        if active is not None:
+            return self._lanes(active.shape, active)
+        if self.flat.shape[0] == 1 and self.block.threads > 1:
+            who = self.frame.mask
+            return int(np.argmax(who)) if who is not None and np.count_nonzero(who) == 1 else SEVERAL
+        return self._lanes(self.flat.shape, None)
+
+    def _lanes(self, shape: tuple[int, ...], active: np.ndarray | None) -> np.ndarray | int:
+        """The thread of each active element of (threads, *vector extents), or the only thread."""
+        block = self.block
+        if block.threads == 1:
             return 0
         if active is None:
-            if self.flat.shape[0] == 1:
-                who = self.frame.mask
-                return int(np.argmax(who)) if who is not None and np.count_nonzero(who) == 1 else SEVERAL
-            active = np.broadcast_to(True, self.flat.shape)
-        lanes = self.block.lanes.reshape((-1,) + (1,) * (active.ndim - 1))
-        return np.broadcast_to(lanes, active.shape)[active]
+            return np.repeat(block.lanes, prod(shape[1:]))
+        return np.broadcast_to(block.lanes.reshape((-1,) + (1,) * (len(shape) - 1)), shape)[active]
 
     def _raise(self, violation: Violation | None, active: np.ndarray | None) -> None:
         if violation is None:

@@ -21,7 +21,6 @@ class Site:
     Attributes:
         op: the operation.
         name: the op's full name.
-        location: `file:line:column` of the user's line, or `unknown location`.
         operands: slots of the operands, in order.
         results: slots of the results, in order.
     """
@@ -29,10 +28,14 @@ class Site:
     def __init__(self, op: ir.Operation, compiler: FunctionCompiler):
         self.op = op
         self.name: str = op.name
-        self.location = source_location(op.location) or "unknown location"
         self.operands = [compiler.slot(value) for value in op.operands]
         self.results = [compiler.slot(value) for value in op.results]
         self.compiler = compiler
+
+    @property
+    def location(self) -> str:
+        """`file:line:column` of the user's line, or `unknown location`."""
+        return source_location(self.op.location) or "unknown location"
 
     def attribute(self, name: str) -> ir.Attribute | None:
         """An attribute, or None if the op does not have it."""

@@ -48,8 +48,8 @@ def warpgroups(site: Site, frame: Frame, expected: int) -> int:
     if frame.block.threads == 1:
         return expected
     threads = active_threads(frame)
-    groups, counts = np.unique(threads // WARPGROUP, return_counts=True)
-    if len(groups) != expected or (counts != WARPGROUP).any():
+    counts = np.bincount(threads // WARPGROUP)
+    if np.count_nonzero(counts) != expected or np.count_nonzero(counts == WARPGROUP) != expected:
         raise site.error(f"executed by {len(threads)} threads, not by {expected} whole warpgroups", frame)
     return expected
 

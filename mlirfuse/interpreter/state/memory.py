@@ -125,13 +125,20 @@ def from_array(
     """
     shape, size = array.shape, array.dtype.itemsize
     strides = row_major(shape) if strides is None else strides
+    if strides == row_major(shape):
+        shadow = Shadow(array.nbytes, written=True) if checks and not readonly else None
+        buffer = Buffer(name, "global", array.nbytes, alignment or size, shadow, readonly=readonly)
+        buffer.elements(array.dtype)[:] = array.ravel()
+        return MemRef(buffer, array.dtype, 0, shape, strides, name)
     places = np.zeros((), np.int64)
     for extent, stride in zip(shape, strides, strict=True):
         places = places[..., None] + np.arange(extent) * stride
     first = 0 if not places.size else -int(places.min())
     places = places + first
     span = 0 if not places.size else int(places.max()) + 1
-    gaps = span > array.size or np.unique(places).size < span
+    covered = np.zeros(span, bool)
+    covered[places] = True
+    gaps = not covered.all()
     shadow = Shadow(span * size, written=not gaps, races=not readonly) if checks and (gaps or not readonly) else None
     # The promised alignment is that of the first element.
     buffer = Buffer(name, "global", span * size, (alignment or size) - first * size, shadow, readonly=readonly)

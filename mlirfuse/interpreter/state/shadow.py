@@ -55,7 +55,9 @@ class _Log:
     def unordered(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> np.ndarray:
         """Whether the logged access is unordered with each access at `where`, made now by `threads` of `block`."""
         logged = self.block[where]
-        late = (logged != NOBODY) & (self.clock[where] > block.seen[logged])
+        late = self.clock[where] > block.seen[logged]  # never where nobody is logged: the clock is 0 there
+        if not late.any():
+            return late
         late &= ~((logged == block.index) & (self.thread[where] == threads) & (np.asarray(threads) != SEVERAL))
         if late.any():
             late &= ~block.orders(logged, self.thread[where], self.clock[where], threads)
@@ -228,7 +230,8 @@ class Shadow:
     def _record_reads(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> None:
         log = self._reads
         logged, clocks, earlier = log.block[where], log.clock[where], log.thread[where]
-        foreign = (logged != NOBODY) & (logged != block.index) & (clocks > block.seen[logged])
+        late = clocks > block.seen[logged]  # never where nobody is logged: the clock is 0 there
+        foreign = late & (logged != block.index) if late.any() else late
         if foreign.any():
             for reader in {*np.unique(logged[foreign]).tolist(), block.index}:
                 table = self._reader_clocks.setdefault(reader, np.zeros(len(self.written), np.int32))
@@ -236,7 +239,7 @@ class Shadow:
                 table[where[foreign if mine else foreign & (logged == reader)]] = (
                     block.clock if mine else clocks[foreign & (logged == reader)]
                 )
-        together = (logged == block.index) & (clocks > block.seen[block.index]) & (earlier != threads)
+        together = late & ~foreign & (earlier != threads)
         log.record(where, threads, block)
         several = together | (log.thread[where] != threads)
         log.thread[where[several]] = SEVERAL

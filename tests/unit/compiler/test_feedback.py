@@ -173,6 +173,22 @@ def test_what_runs_nowhere_is_not_assembled(monkeypatch):
     assert double(np.ones(3, np.float32)).tolist() == [2, 2, 2]
 
 
+def test_what_is_interpreted_is_compiled_once(monkeypatch):
+    compiled = _lowered().compile_to_interpret()
+    assert str(compiled.interpreted) == str(compiled.module_at("gpu"))
+    plain = _lowered().compile(choose_again=False)
+    assert _texts(compiled) == _texts(plain)
+    assert compiled.remarks.entries == plain.remarks.entries
+
+    def again(*_):
+        raise AssertionError("the passes are run twice")
+
+    monkeypatch.setattr("mlirfuse.compiler.compile.Compiled.module_at", again)
+    import numpy as np
+
+    assert mf.fuse(lambda x: x + x, target="interpret")(np.ones(3, np.float32)).tolist() == [2, 2, 2]
+
+
 def test_names_of_kernels():
     for name in ("f_0_kernel", "f_0_second_stage_kernel"):
         assert kernel_of(name) == "f_0"
