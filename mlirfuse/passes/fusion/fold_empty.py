@@ -54,7 +54,7 @@ class FuseFoldEmpty(Pass):
             erase_dead([op for op in body(function) if op.results])
             for request in (SCHEDULES, MIX_ORDER, GRID_REDUCTION):
                 if request in function.attributes:
-                    remarks.declined(self, f"{request} asks for what takes elements", function)
+                    remarks.declined(self, f"{request} is ignored: tensors without elements need no kernel", function)
                     del function.attributes[request]
             remarks.applied(self, f"{folded} ops without elements", function)
 
@@ -84,7 +84,10 @@ def _fold(op: ir.Operation) -> bool:
 
 
 def _start(init: ir.Value, op: ir.Operation) -> ir.Value:
-    """The init of a reduction over no elements as a result: kernels repeat a `linalg.fill`, and none returns one."""
+    """The result of a reduction over no elements: its init, or an op that writes the init of a `linalg.fill`.
+
+    Kernels repeat a fill for each use, and none of them returns one.
+    """
     fill = defining_op(init)
     if fill is None or fill.name != "linalg.fill":
         return init
@@ -104,7 +107,7 @@ def _start(init: ir.Value, op: ir.Operation) -> ir.Value:
 
 
 def _fold_dim(op: ir.Operation) -> bool:
-    """Replaces an extent of an empty tensor by its number, or by the value that the tensor was made with."""
+    """Replaces a `tensor.dim` of an empty tensor by a constant, or by the operand of its `tensor.empty`."""
     made, axis = defining_op(op.operands[0]), integer_of(op.operands[1])
     if made is None or made.name != "tensor.empty" or not is_empty(op.operands[0].type) or axis is None:
         return False
@@ -128,18 +131,18 @@ def _reshaped(op: ir.Operation) -> ir.Value:
         else:
             groups = [[ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in op.attributes["reassociation"]]
             shape = [
-                _product(op.operands[0], group) if extent == DYNAMIC else extent
+                _element_count(op.operands[0], group) if extent == DYNAMIC else extent
                 for group, extent in zip(groups, type_.shape, strict=True)
             ]
         return tensor.EmptyOp(shape, type_.element_type).result
 
 
-def _product(source: ir.Value, dims: list[int]) -> ir.Value:
+def _element_count(source: ir.Value, dims: list[int]) -> ir.Value:
     """The number of elements along some dimensions of a tensor, as an index at the current insertion point."""
     index, extents = ir.IndexType.get(), ir.RankedTensorType(source.type).shape
-    total = arith.ConstantOp(index, 1).result
+    count = arith.ConstantOp(index, 1).result
     for dim in dims:
         number = arith.ConstantOp(index, dim if extents[dim] == DYNAMIC else extents[dim]).result
         extent = tensor.DimOp(source, number).result if extents[dim] == DYNAMIC else number
-        total = arith.MulIOp(total, extent).result
-    return total
+        count = arith.MulIOp(count, extent).result
+    return count

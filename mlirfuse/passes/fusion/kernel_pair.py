@@ -29,7 +29,7 @@ class KernelPair:
         return any(v not in made and depends_on(v, self.first_call) for v in self.second_call.operands)
 
     def merge(self, function: ir.Operation) -> None:
-        """Replaces both calls by one, and both kernels."""
+        """Replaces both kernels by the merged one, and both calls by one call of it."""
         merged = self.build()
         inputs, kept = self._inputs(), self._kept()
         outputs = [*kept, *self.second_call.results]

@@ -1,4 +1,4 @@
-"""`fuse-mix-order-reduction`: kernels that reduce the same data in different orders become one."""
+"""`fuse-mix-order-reduction`: merges kernels that reduce the same data over different dimensions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class FuseMixOrderReduction(Pass):
             if request not in ("auto", "fused", "split"):
                 raise PassError(f"{MIX_ORDER} is {request!r}", where=function, hint="fused, split, or leave it out")
             if request == "split":
-                remarks.declined(self, "the caller asked for kernels of one order each", function)
+                remarks.declined(self, "the caller asked for separate kernels (split)", function)
                 continue
             while self._merge_one(module, function, remarks, required=request == "fused"):
                 pass
@@ -130,8 +130,8 @@ def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: 
     Args:
         copy: a copy of the module, which is left changed.
         host: the name of the host function.
-        position: which of its pairs of launches they are.
-        number: which of their shared views.
+        position: the position of the two kernels' launches among `_pairs` of the host function.
+        number: the position of the view among the pair's `shared_views`.
         target: the architecture.
     """
     function = next(f for f in functions(copy) if symbol(f) == host)
@@ -150,8 +150,8 @@ class _Pair(KernelPair):
     def shared_bytes(self) -> int:
         """Bytes an element of the iteration space that a merged kernel saves; 0 where the two share nothing."""
         whole = max(_rank(v) for v in [*self.first_call.operands, *self.first_call.results])
-        moved = {*_read(self.first_call, self.first), *self.first_call.results}
-        return sum(_bytes(v) for v in _read(self.second_call, self.second) if v in moved and _rank(v) == whole > 1)
+        stored = {*_read(self.first_call, self.first), *self.first_call.results}
+        return sum(_bytes(v) for v in _read(self.second_call, self.second) if v in stored and _rank(v) == whole > 1)
 
     def reduces_over_rows(self) -> bool:
         """Whether one of the two reduces over other dimensions than the innermost, and neither is a contraction.
@@ -167,18 +167,18 @@ class _Pair(KernelPair):
         return any(dims and space.rank - 1 not in dims for space, _ in spaces for dims in space.reduced.values())
 
     def both_reduce(self) -> bool:
-        """Whether there are reductions on both sides, whose orders may differ."""
+        """Whether both kernels have reductions."""
         return all(kernel_space(kernel)[0].reduced_dims for kernel in (self.first, self.second))
 
     def obstacle(self, target: Target) -> str | None:
         """Why the two cannot be merged, or None."""
         if SCHEDULE in self.second.attributes:
-            return f"{symbol(self.second)} has a schedule of its own"
+            return f"a schedule is given for {symbol(self.second)}"
         given = schedule_of(self.first) if SCHEDULE in self.first.attributes else None
         if given is not None and given.persistent_loop is None:
             return f"the schedule of {symbol(self.first)} has no persistent loop"
         if self.host_intervenes():
-            return "the host works on what one gives to the other"
+            return "the host computes on values that pass from one kernel to the other"
         trial = self.build()
         try:
             structures = [s for op in body(trial) if (s := structure_of(op)) is not None]
@@ -194,7 +194,7 @@ class _Pair(KernelPair):
             if isinstance(plan, Conflict):
                 return plan.reason
             if 0 in space.extents:
-                return "there are no elements"
+                return "the shared data have no elements"
             problem = problem_of(trial, space, structures)
             if given is None and grid_schedule(problem, target) is None:
                 return too_wide(problem, target)
@@ -205,7 +205,7 @@ class _Pair(KernelPair):
             erase(trial)
 
     def gain(self, target: Target) -> Gain | None:
-        """The estimated time that merging saves; None where there is no estimate against it."""
+        """The estimated time that merging saves; None where an extent is dynamic or a kernel has no schedule."""
         tensors = [v.type for v in self._inputs() if isinstance(v.type, ir.RankedTensorType)]
         if SCHEDULE in self.first.attributes or not all(type_.has_static_shape for type_ in tensors):
             return None
@@ -220,9 +220,9 @@ class _Pair(KernelPair):
 
 
 def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target) -> str | None:
-    """Why two kernels are faster apart, together with all others that could join the first; None if they are not.
+    """Why merging a pair is estimated to cost time; None where it saves time.
 
-    All merged kernels would share one grid synchronisation.
+    The estimate includes all other kernels that could be merged with the first, as they share its grid synchronisation.
     """
     gain = pair.gain(target)
     if gain is None or gain.saved >= 0:
@@ -232,7 +232,7 @@ def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target) -> str | None:
     together = gain.saved + sum(max(0.0, each.saved + each.meeting) for each in gains if each is not None)
     if together >= 0:
         return None
-    return f"one kernel would take {-together:.1f} us more, to add up parts of what each of two has whole"
+    return f"one kernel is estimated {-together:.1f} us slower than two, as it combines partials of row reductions"
 
 
 def _scheduled(kernel: ir.Operation, target: Target) -> Scheduled:
@@ -242,7 +242,7 @@ def _scheduled(kernel: ir.Operation, target: Target) -> Scheduled:
 
 
 def _read(call: ir.Operation, kernel: ir.Operation) -> list[ir.Value]:
-    """The operands of a launch whose elements the kernel reads; of others it uses an extent only."""
+    """The operands of a launch whose elements the kernel reads, without those of which it uses extents only."""
     arguments = kernel.regions[0].blocks[0].arguments
     pairs = zip(call.operands, arguments, strict=True)
     return list(dict.fromkeys(v for v, a in pairs if any(use.owner.name != "tensor.dim" for use in a.uses)))

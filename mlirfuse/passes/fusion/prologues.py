@@ -59,7 +59,7 @@ class FusePrologues(Pass):
                 reason = pair.obstacle(target)
                 if reason is None:
                     remarks.applied(
-                        self, f"{symbol(pair.second)} computes what {symbol(pair.first)} did", pair.second_call
+                        self, f"{symbol(pair.first)} becomes a prologue of {symbol(pair.second)}", pair.second_call
                     )
                     pair.merge(function)
                     continue
@@ -69,7 +69,7 @@ class FusePrologues(Pass):
 
 
 def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:
-    """Pairs of a launch that makes an operand and the contraction's launch that reads it, not examined yet."""
+    """Pairs of a launch that computes an operand and a contraction's launch that reads it, without declined ones."""
     known = launches(module, function)
     for second, kernel in known.items():
         makers = [
@@ -88,14 +88,14 @@ class _Pair(KernelPair):
         """Why the two should not be fused, or None."""
         space, structures = kernel_space(self.first)
         if space.reduced_dims:
-            return "it reduces"
+            return "it contains a reduction"
         if any(use.owner.operation != self.second_call for result in self.first_call.results for use in result.uses):
             return "its results are used elsewhere as well"
         if self.host_intervenes():
-            return "the host works on what one gives to the other"
+            return "the host computes on values that pass from one kernel to the other"
         given = [schedule_of(k) for k in (self.first, self.second) if SCHEDULE in k.attributes]
         if any(schedule.contraction is None for schedule in given):
-            return "it has a schedule of its own"
+            return "a schedule is given for it"
         trial = self.build()
         try:
             space, structures = kernel_space(trial)

@@ -107,7 +107,7 @@ class _Exchange:
         if SCHEDULE in self.maker.attributes or SCHEDULE in self.reader.attributes:
             return "a schedule is given"
         if self._saved_bytes() <= 0:
-            return "computing it again would not move fewer bytes"
+            return "recomputation would not move fewer bytes"
         trial = self._trial()
         try:
             *ops, end = body(trial)
@@ -122,7 +122,7 @@ class _Exchange:
         kept = [v for on_host, v in self.returned.items() if on_host not in unread]
         kept += [v for v in self.leaves if not _is_argument(v)]
         reason = _misfit(_needed(kept), kept, contracts=True) if kept else None
-        return reason and f"what is left of {symbol(self.maker)} is no kernel: {reason}"
+        return reason and f"the remaining ops of {symbol(self.maker)} cannot share a kernel: {reason}"
 
     def _saved_bytes(self) -> float:
         """Bytes of traffic saved if the reader recomputes the values; a store's bytes are shared equally among its
@@ -196,7 +196,7 @@ def _is_argument(value: ir.Value) -> bool:
 
 
 def _is_leaf(value: ir.Value) -> bool:
-    """Whether a value is read rather than recomputed: an argument, or a reduction's result."""
+    """Whether a value ends the recomputed expression: an argument, or a reduction's result."""
     if _is_argument(value):
         return True
     structure = structure_of(value.owner.operation)
@@ -204,7 +204,7 @@ def _is_leaf(value: ir.Value) -> bool:
 
 
 def _slice(values: Iterable[ir.Value]) -> tuple[list[ir.Operation], list[ir.Value]]:
-    """The ops that compute values, producers first, and the leaves that they start from."""
+    """The elementwise ops that compute values, producers first, and the leaves of these expressions."""
     ops: dict[ir.Operation, None] = {}
     leaves: dict[ir.Value, None] = {}
 
@@ -247,9 +247,9 @@ def _misfit(ops: Sequence[ir.Operation], returned: Iterable[ir.Value], *, contra
     if not space.spanned():
         return "no op's loops span both iteration spaces"
     if space.unread_dims:
-        return "nothing that it reads then has one of its run-time extents"
+        return "it would read nothing with one of its dynamic extents"
     if contraction_in(space, structures) is not None:
-        return misfit(space, structures) if contracts else "a contraction would compute it for every tile that it meets"
+        return misfit(space, structures) if contracts else "a contraction would recompute it for each of its tiles"
     if needs_grid(space) and isinstance(plan := grid_reduction(space, structures, returned), Conflict):
         return plan.reason
     return None

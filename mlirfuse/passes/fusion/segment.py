@@ -67,7 +67,7 @@ class FuseSegment(Pass):
             plan = segment_ops(ops)
             for op in ops:
                 if op.name.startswith("linalg.") and op.name not in CHEAP_OPS and structure_of(op) is None:
-                    remarks.declined(self, f"{op.name} says its loops by its name only: {GENERALIZE}", op)
+                    remarks.declined(self, f"{op.name} is a named op, without indexing maps: {GENERALIZE}", op)
             if not plan.segments:
                 remarks.declined(self, "no op to put into a kernel", function)
                 continue
@@ -174,7 +174,7 @@ def _check_extents(function: ir.Operation, segment: Segment, space: IterationSpa
                 for name, (argument, number) in zip(names, sources, strict=True)
             )
             error = UnreadExtentError(
-                f"a result has the extent of {which}, which is dynamic, and reads nothing that has it",
+                f"a result has the dynamic extent of {which}, and its kernel reads nothing with that extent",
                 where=defining_op(value),
                 hint="make the extent static",
             )
@@ -226,7 +226,7 @@ def _outermost(op: ir.OpView, function: ir.Operation) -> ir.Operation:
 
 
 def _with_cheap_producers(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """The members, with the constants, extents and inits they use put before them."""
+    """The ops of a segment, with the constants, extents and inits that they use in front of them."""
     ordered: dict[ir.Operation, None] = {}
 
     def visit(op: ir.Operation) -> None:

@@ -66,7 +66,7 @@ class SharedView:
             known = zip(arguments, argument_attributes(kernel), strict=True)
             strided = [argument for argument, attributes in known if STRIDES in attributes]
             if not needed <= mergeable_pairs(space, structures, strided, of_whole_arrays=True):
-                return f"its dimensions of {_shape(value)} cannot be one in all that a kernel does"
+                return f"an op of a kernel does not allow its dimensions of {_shape(value)} to be merged"
             merge_dims(kernel, space, needed, [function])
         _fold(function)
         return None
@@ -104,7 +104,7 @@ def _groups(view: ir.Operation) -> list[list[int]]:
 
 
 def _edges(value: ir.Value) -> list[object]:
-    """The positions at which the axes of a view end, named so that views of one array can be compared.
+    """The element offsets at which the axes of a view end, in a form that is equal for equal offsets in one array.
 
     Views are contiguous, so that an edge has the same distance, in elements, from the array's end in all views. An edge
     of unknown distance is named by the array's axis, or by the shape into which a view splits an axis.

@@ -128,7 +128,7 @@ def test_one_step_along_k() -> None:
     ("fn", "reason"),
     [
         (lambda x, w: ((x * 2) @ w.T, x * 2), "its results are used elsewhere as well"),
-        (lambda x, w: (x / mf.sum(x, axis=1, keepdims=True)) @ w.T, "it reduces"),
+        (lambda x, w: (x / mf.sum(x, axis=1, keepdims=True)) @ w.T, "it contains a reduction"),
     ],
 )
 def test_what_stays_apart_says_why(fn, reason: str) -> None:

@@ -95,7 +95,7 @@ def other_rows(x):
 def test_shapes_of_nothing_in_common_stay_apart_and_say_so() -> None:
     """Rows of 256 elements, and rows of 64: columns of the one are no columns of the other."""
     spec = mf.TensorSpec((64, 256), mf.float16)
-    reason = "it reads 64 x 256 elements as 256 x 64, and its dimensions of 64 x 256 cannot be one"
+    reason = "it reads 64 x 256 elements as 256 x 64, and an op of a kernel does not allow its dimensions of 64 x 256"
     compiled = mf.fuse(other_rows, target="sm_90a").lower(spec).compile()
     assert len(compiled.program.launches) == 2
     assert reason in compiled.explain()

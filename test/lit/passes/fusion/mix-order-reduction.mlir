@@ -243,7 +243,7 @@ func.func private @f_1(%x: tensor<?x64xf32>) -> tensor<?xf32>
 // CHECK-LABEL: func.func @apart(
 // CHECK: call @f_0(
 // CHECK: call @f_1(
-// expected-remark @below {{the caller asked for kernels of one order each}}
+// expected-remark @below {{the caller asked for separate kernels (split)}}
 func.func @apart(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> (tensor<?xf32>, tensor<64xf32>)
     attributes {fuse.mix_order = "split"} {
   %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?xf32>
@@ -453,7 +453,7 @@ func.func private @f_1(%x: tensor<?x256xf32>) -> tensor<256xf32>
 func.func @host_between(%x: tensor<64x256xf32>) -> (tensor<64x256xf32>, tensor<64xf32>) {
   %0 = call @f_0(%x) : (tensor<64x256xf32>) -> tensor<64x256xf32>
   %v = tensor.expand_shape %0 [[0], [1, 2]] output_shape [64, 256, 1] : tensor<64x256xf32> into tensor<64x256x1xf32>
-  // expected-remark @below {{f_1 stays apart from f_0: the host works on what one gives to the other}}
+  // expected-remark @below {{f_1 stays apart from f_0: the host computes on values that pass from one kernel to the other}}
   %1 = call @f_1(%x, %v) : (tensor<64x256xf32>, tensor<64x256x1xf32>) -> tensor<64xf32>
   return %0, %1 : tensor<64x256xf32>, tensor<64xf32>
 }
@@ -643,7 +643,7 @@ func.func @other_rows(%x: tensor<64x256xf32>) -> (tensor<256xf32>, tensor<256xf3
   %0 = call @f_0(%x) : (tensor<64x256xf32>) -> tensor<256xf32>
   %c = tensor.collapse_shape %x [[0, 1]] : tensor<64x256xf32> into tensor<16384xf32>
   %v = tensor.expand_shape %c [[0, 1]] output_shape [256, 64] : tensor<16384xf32> into tensor<256x64xf32>
-  // expected-error @below {{mix-order fusion was asked for, but f_1 stays apart from f_0: it reads 64 x 256 elements as 256 x 64, and its dimensions of 64 x 256 cannot be one in all that a kernel does}}
+  // expected-error @below {{mix-order fusion was asked for, but f_1 stays apart from f_0: it reads 64 x 256 elements as 256 x 64, and an op of a kernel does not allow its dimensions of 64 x 256 to be merged}}
   %1 = call @f_1(%v) : (tensor<256x64xf32>) -> tensor<256xf32>
   return %0, %1 : tensor<256xf32>, tensor<256xf32>
 }
@@ -685,7 +685,7 @@ func.func private @f_1(%x: tensor<256x64xf32>) -> tensor<256xf32>
 // CHECK: call @f_1
 func.func @few_long_rows(%x: tensor<8x65536xf16>) -> (tensor<8xf16>, tensor<65536xf16>) {
   %0 = call @f_0(%x) : (tensor<8x65536xf16>) -> tensor<8xf16>
-  // expected-remark @below {{f_1 stays apart from f_0: one kernel would take 1.1 us more, to add up parts of what each of two has whole}}
+  // expected-remark @below {{f_1 stays apart from f_0: one kernel is estimated 1.1 us slower than two, as it combines partials of row reductions}}
   %1 = call @f_1(%x) : (tensor<8x65536xf16>) -> tensor<65536xf16>
   return %0, %1 : tensor<8xf16>, tensor<65536xf16>
 }

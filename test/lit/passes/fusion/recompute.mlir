@@ -155,7 +155,7 @@ func.func private @returned_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attribut
 // CHECK: call @more_1(%[[A]])
 func.func @more(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> (tensor<512x64xf32>, tensor<64xf32>) {
   %0 = call @more_0(%x, %y) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
-  // expected-remark @below {{more_1 reads what more_0 computes element by element: computing it again would not move fewer bytes}}
+  // expected-remark @below {{more_1 reads what more_0 computes element by element: recomputation would not move fewer bytes}}
   %1 = call @more_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
   return %0, %1 : tensor<512x64xf32>, tensor<64xf32>
 }
@@ -264,13 +264,13 @@ func.func private @twice_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes 
 #a = affine_map<(d0, d1, d2) -> (d0, d2)>
 #b = affine_map<(d0, d1, d2) -> (d1, d2)>
 #c = affine_map<(d0, d1, d2) -> (d0, d1)>
-// A contraction would compute an operand for every tile that it meets.
+// A contraction would recompute an operand for every tile of the result.
 // CHECK-LABEL: func.func @product(
 // CHECK: %[[A:.*]] = call @product_0(
 // CHECK: call @product_1(%[[A]],
 func.func @product(%x: tensor<64x64xf16>, %y: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = call @product_0(%x) : (tensor<64x64xf16>) -> tensor<64x64xf32>
-  // expected-remark @below {{product_1 reads what product_0 computes element by element: a contraction would compute it}}
+  // expected-remark @below {{product_1 reads what product_0 computes element by element: a contraction would recompute it}}
   %1 = call @product_1(%0, %y) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %1 : tensor<64x64xf32>
 }
@@ -313,7 +313,7 @@ func.func private @product_1(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> te
 // CHECK: call @left_1(%[[A]]#0)
 func.func @left(%x: tensor<512x64xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tensor<512xf32>) {
   %0:2 = call @left_0(%x, %y) : (tensor<512x64xf32>, tensor<64xf32>) -> (tensor<512x64xf32>, tensor<512xf32>)
-  // expected-remark @below {{what is left of left_0 is no kernel: no op's loops span both iteration spaces}}
+  // expected-remark @below {{the remaining ops of left_0 cannot share a kernel: no op's loops span both iteration spaces}}
   %1 = call @left_1(%0#0) : (tensor<512x64xf32>) -> tensor<64xf32>
   return %1, %0#1 : tensor<64xf32>, tensor<512xf32>
 }
@@ -369,7 +369,7 @@ func.func private @left_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {
 // CHECK: call @sized_1(%[[A]]#0)
 func.func @sized(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
   %0:2 = call @sized_0(%x) : (tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>)
-  // expected-remark @below {{nothing that it reads then has one of its run-time extents}}
+  // expected-remark @below {{it would read nothing with one of its dynamic extents}}
   %1 = call @sized_1(%0#0) : (tensor<?x64xf32>) -> tensor<?x64xf32>
   return %1, %0#1 : tensor<?x64xf32>, tensor<?x64xf32>
 }

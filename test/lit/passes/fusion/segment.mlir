@@ -107,7 +107,7 @@ func.func @reshape(%x: tensor<32x64xf32>) -> tensor<2048xf32> {
 // expected-remark @below {{no op to put into a kernel}}
 func.func @named(%x: tensor<8xf32>) -> tensor<8xf32> {
   %e = tensor.empty() : tensor<8xf32>
-  // expected-remark @below {{linalg.add says its loops by its name only: run linalg-generalize-named-ops before}}
+  // expected-remark @below {{linalg.add is a named op, without indexing maps: run linalg-generalize-named-ops before}}
   %0 = linalg.add ins(%x, %x : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -425,7 +425,7 @@ func.func @unread(%x: tensor<?x8xf32> {fuse.name = "x"}) -> tensor<?x8xf32> {
   %zero = arith.constant 0.0 : f32
   %n = tensor.dim %x, %c0 : tensor<?x8xf32>
   %e = tensor.empty(%n) : tensor<?x8xf32>
-  // expected-error @below {{a result has the extent of dimension 0 of x, which is dynamic, and reads nothing that has it}}
+  // expected-error @below {{a result has the dynamic extent of dimension 0 of x, and its kernel reads nothing with that extent}}
   %0 = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<?x8xf32>) {
   ^bb0(%out: f32):
     linalg.yield %zero : f32
