@@ -56,7 +56,7 @@ class FuseFoldCasts(Pass):
             if folded:
                 remarks.applied(self, f"{folded} cast(s) folded", function)
             else:
-                remarks.declined(self, "no cast that another one undoes", function)
+                remarks.declined(self, "no pair of casts can be folded", function)
 
     def _fold(self, generic: ir.Operation) -> int:
         """Folds the casts of a generic's body with those before them; returns how many are gone."""
@@ -73,7 +73,7 @@ class FuseFoldCasts(Pass):
         return count
 
     def _fold_operand(self, generic: ir.Operation, number: int) -> bool:
-        """Reads the source of an operand's cast, where the body only casts the operand again."""
+        """Makes a generic read the source of an operand's cast, where its body only casts the operand again."""
         argument = generic.regions[0].blocks[0].arguments[number]
         maker = body_op(generic.operands[number])
         users = list({use.owner.operation for use in argument.uses})

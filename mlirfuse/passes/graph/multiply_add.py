@@ -50,4 +50,4 @@ class FuseMultiplyAdd(Pass):
             if marked:
                 remarks.applied(self, f"{len(marked)} product(s) may be contracted", function)
             elif products:
-                remarks.declined(self, "products are rounded that several ops may read", function)
+                remarks.declined(self, "no product is read only by sums, or reaches one result once", function)

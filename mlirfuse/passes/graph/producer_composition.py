@@ -19,7 +19,7 @@ def compose_producer(generic: ir.Operation, number: int, maker: ir.Operation) ->
         maker: the op that makes the operand elementwise from its own first input.
 
     Returns:
-        Whether the operand was replaced: not where only its shape gives the extent of a loop.
+        Whether the operand was replaced; False where only the operand's shape gives the extent of a loop.
     """
     structure = structure_of(maker)
     assert structure is not None

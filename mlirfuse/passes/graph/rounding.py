@@ -11,7 +11,7 @@ from mlirfuse.support.rewriting import defining_op, erase
 
 
 def peel_rounding(op: ir.Operation) -> None:
-    """Splits an elementwise `linalg.generic` that rounds its result at last: the cast becomes an op of its own.
+    """Splits the final rounding of an elementwise `linalg.generic` off into an op of its own.
 
     Splits only roundings to half precision whose result another op widens again, so that folding can drop the rounding.
     Roundings to float8 and float32 are always kept.

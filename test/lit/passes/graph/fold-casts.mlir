@@ -72,7 +72,7 @@ func.func @transposed(%x: tensor<4x8xbf16>) -> tensor<8xf64> {
 // FAST: math.log %{{.*}} : f32
 // FAST: arith.truncf
 // FAST: return
-// expected-remark @below {{no cast that another one undoes}}
+// expected-remark @below {{no pair of casts can be folded}}
 func.func @rounded(%x: tensor<8xf32>) -> tensor<8xf16> {
   %e = tensor.empty() : tensor<8xf16>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf16>) {
@@ -103,7 +103,7 @@ func.func @rounded(%x: tensor<8xf32>) -> tensor<8xf16> {
 // CHECK: ^bb0(%[[A:.*]]: i8,
 // CHECK-NEXT: %[[F:.*]] = arith.uitofp %[[A]] : i8 to f32
 // CHECK-NEXT: linalg.yield %[[F]]
-// expected-remark @below {{no cast that another one undoes}}
+// expected-remark @below {{no pair of casts can be folded}}
 func.func @other_half(%x: tensor<8xf16>) -> tensor<8xbf16> {
   %e = tensor.empty() : tensor<8xbf16>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf16>) outs(%e : tensor<8xbf16>) {

@@ -38,7 +38,7 @@ func.func @summed(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4xf32>, t
 // CHECK-LABEL: func.func @centred(
 // CHECK: arith.mulf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
 // CHECK: arith.subf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
-// expected-remark @below {{products are rounded that several ops may read}}
+// expected-remark @below {{no product is read only by sums, or reaches one result once}}
 func.func @centred(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<4x8xf32>
@@ -69,7 +69,7 @@ func.func @centred(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> 
 // Neither a product that is added to one of the same factors, nor a sum of what a cast makes of a product, nor a maximum, nor half precision.
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: fastmath
-// expected-remark @below {{products are rounded that several ops may read}}
+// expected-remark @below {{no product is read only by sums, or reaches one result once}}
 func.func @others(%x: tensor<8xf32>, %h: tensor<8xf16>) -> (tensor<8xf32>, tensor<f64>, tensor<f32>, tensor<f16>) {
   %zero = arith.constant 0.0 : f32
   %wide = arith.constant 0.0 : f64
