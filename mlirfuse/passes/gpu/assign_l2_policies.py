@@ -74,8 +74,8 @@ class FuseAssignL2Policies(Pass):
             if EVICT_FIRST_UP_TO in kernel.attributes:
                 continue
             if copies := [op for op in ops_named(kernel, COPY) if is_nontemporal(op)]:
-                left, taken = _mark_scratch(kernel)
-                what = f"{symbol(kernel)} evicts {left} stores last, and {taken} loads first"
+                stored, loaded = _mark_scratch(kernel)
+                what = f"{symbol(kernel)} evicts {stored} stores last, and {loaded} loads first"
                 if first := [op for op in copies if EVICT_FIRST in op.attributes]:
                     limit = _set_limit(kernel, LOOPED, target)
                     what = f"{what}; and {len(first)} copies up to {limit >> 20} MB"
@@ -138,13 +138,13 @@ def _why_not(
     kernel: ir.Operation, streamed: list[ir.Operation], shared: list[ir.Operation], target: Target
 ) -> str | None:
     if not streamed:
-        return f"no block of {symbol(kernel)} loads what no other block does"
+        return f"{symbol(kernel)} has no streaming loads"
     if not ops_named(kernel, "gpu.shuffle", "gpu.barrier"):
-        return f"no block of {symbol(kernel)} waits for what its threads reduce"
+        return f"threads of {symbol(kernel)} exchange no data"
     if ops_named(kernel, "scf.for", "scf.while"):
-        return f"blocks of {symbol(kernel)} run a persistent loop, and copy nothing ahead"
+        return f"blocks of {symbol(kernel)} run a persistent loop without asynchronous copies"
     if BLOCK_SIZE not in kernel.attributes:
-        return f"{symbol(kernel)} does not say how many threads its blocks have"
+        return f"the block size of {symbol(kernel)} is unknown"
     in_wave = sum(bytes_of(load.results[0].type) for load in streamed) * _threads_of_a_wave(kernel, target)
     if in_wave > WAVE_SHARE * target.l2_bytes:
         return f"a wave reads {in_wave >> 20} MB at once, too much for the L2 of {target.l2_bytes >> 20} MB"

@@ -53,7 +53,7 @@ class FuseDependentLaunch(Pass):
             if DEPENDENT_LAUNCH in kernel.attributes:
                 continue
             if not target.has_dependent_launch:
-                remarks.declined(self, f"{target.chip} launches no kernel before its predecessor has ended", kernel)
+                remarks.declined(self, f"{target.chip} has no programmatic dependent launch", kernel)
                 continue
             first = _first_access(kernel)
             if first is None:

@@ -59,14 +59,14 @@ class FuseDistribute(Pass):
                 raise PassError("no op has a layout", where=kernel, hint="run fuse-assign-layouts first")
             layout = layouts[0]
             if any((other.threads, other.cluster) != (layout.threads, layout.cluster) for other in layouts):
-                raise PassError("the kernel's layouts are for blocks of several sizes", where=kernel)
+                raise PassError("the kernel's layouts differ in their number of threads", where=kernel)
             function = _distribute(module, kernel, layout)
             erase(kernel)
             remarks.applied(self, f"{layout.threads} threads a block, cluster of {layout.cluster}", function)
 
 
 def _cluster(kernel: ir.Operation, layout: BlockedLayout) -> int:
-    """Number of blocks of a cluster, which share a tile or have neighbouring tiles."""
+    """Number of blocks of a cluster; the blocks share a tile, or have neighbouring tiles."""
     return ir.IntegerAttr(kernel.attributes[CLUSTER]).value if CLUSTER in kernel.attributes else layout.cluster
 
 

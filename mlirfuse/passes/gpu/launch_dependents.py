@@ -94,10 +94,12 @@ class FuseLaunchDependents(Pass):
                 remarks.declined(self, place, kernel)
                 continue
             _insert(place, most)
-            where = f"{'behind' if place.behind else 'in front of'} {place.op.name}"
-            who = f"the first {most} blocks of {symbol(kernel)} let" if place.counts else f"{symbol(kernel)} lets"
+            where = f"{'after' if place.behind else 'before'} {place.op.name}"
+            who = (
+                f"the first {most} blocks of {symbol(kernel)} trigger" if place.counts else f"{symbol(kernel)} triggers"
+            )
             when = f" in the last iteration of {place.loops[-1].name}" if place.loops else ""
-            remarks.applied(self, f"{who} the next kernel start {where}{when}", place.op)
+            remarks.applied(self, f"{who} the dependent launch {where}{when}", place.op)
 
 
 @dataclass(frozen=True)

@@ -104,11 +104,11 @@ gpu.module @stay {
 
 // -----
 
-// REMARK: declined: blocks of walk run a persistent loop, and copy nothing ahead
-// CHECK-LABEL: gpu.func @walk(
+// REMARK: declined: blocks of loop run a persistent loop without asynchronous copies
+// CHECK-LABEL: gpu.func @loop(
 // CHECK-NOT: fuse.evict
-gpu.module @walk {
-  gpu.func @walk(%x: memref<?x128xf32>, %w: memref<128xf32>, %rows: index)
+gpu.module @loop {
+  gpu.func @loop(%x: memref<?x128xf32>, %w: memref<128xf32>, %rows: index)
       kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -123,7 +123,7 @@ gpu.module @walk {
 
 // -----
 
-// REMARK: declined: no block of all loads what no other block does
+// REMARK: declined: all has no streaming loads
 // CHECK-LABEL: gpu.func @all(
 // CHECK-NOT: fuse.evict
 gpu.module @all {
@@ -137,7 +137,7 @@ gpu.module @all {
 
 // -----
 
-// REMARK: declined: no block of map waits for what its threads reduce
+// REMARK: declined: threads of map exchange no data
 // CHECK-LABEL: gpu.func @map(
 // CHECK-NOT: fuse.evict
 gpu.module @map {
@@ -195,7 +195,7 @@ gpu.module @tables {
 // -----
 
 // Without the number of threads, what a wave reads is not known.
-// REMARK: declined: unsized does not say how many threads its blocks have
+// REMARK: declined: the block size of unsized is unknown
 // CHECK-LABEL: gpu.func @unsized(
 // CHECK-NOT: fuse.evict
 gpu.module @unsized {

@@ -8,7 +8,7 @@
 
 // SM80-NOT: griddepcontrol
 // SM80-NOT: fuse.dependent_launch
-// SM80: declined: sm_80 launches no kernel before its predecessor has ended
+// SM80: declined: sm_80 has no programmatic dependent launch
 
 // Sizes are parameters, and shared memory is the block's own: what comes before the first load need not wait.
 // CHECK-LABEL: gpu.func @row

@@ -6,7 +6,7 @@
 // What blocks have left for each other is read slice by slice: behind the loop over parts of the last slice there are
 // only stores.
 // CHECK-LABEL: gpu.func @slices
-// REMARK: fuse-launch-dependents: applied: slices lets the next kernel start behind scf.for in the last iteration of scf.for
+// REMARK: fuse-launch-dependents: applied: slices triggers the dependent launch after scf.for in the last iteration of scf.for
 // PTX-LABEL: .entry slices(
 // PTX: griddepcontrol.wait;
 // PTX: ld.acquire
@@ -57,7 +57,7 @@ gpu.module @slices {
 
 // Some threads store results, others bring what these need: the trigger is theirs who store.
 // CHECK-LABEL: gpu.func @mail
-// REMARK: applied: mail lets the next kernel start behind fuse.flagged_load
+// REMARK: applied: mail triggers the dependent launch after fuse.flagged_load
 // PTX-LABEL: .entry mail(
 // PTX: ld.relaxed
 // PTX: griddepcontrol.launch_dependents;
@@ -92,7 +92,7 @@ gpu.module @mail {
 
 // Threads that take nothing out of the flagged buffer would be ahead of those that do.
 // CHECK-LABEL: gpu.func @some
-// REMARK: applied: some lets the next kernel start behind fuse.flagged_load
+// REMARK: applied: some triggers the dependent launch after fuse.flagged_load
 gpu.module @some {
   gpu.func @some(%m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<64xf32>)
       kernel attributes {known_block_size = array<i32: 128, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
@@ -126,7 +126,7 @@ gpu.module @some {
 // Blocks that wait for nobody end together where there are no more of them than SMs. Where there are, those
 // behind the first do without.
 // CHECK-LABEL: gpu.func @alone
-// REMARK: applied: the first 132 blocks of alone let the next kernel start in front of memref.store
+// REMARK: applied: the first 132 blocks of alone trigger the dependent launch before memref.store
 // PTX-LABEL: .entry alone(
 // PTX: ld.global.b32 %[[V:r[0-9]+]],
 // PTX: and.b32 %[[ZERO:r[0-9]+]], %{{.*}}, %[[V]];
@@ -178,7 +178,7 @@ gpu.module @alone {
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
 // CHECK-NEXT: }
 // CHECK-NEXT: memref.store
-// REMARK: applied: few lets the next kernel start in front of memref.store
+// REMARK: applied: few triggers the dependent launch before memref.store
 gpu.module @few {
   gpu.func @few(%x: memref<64xf32>, %y: memref<64xf32>)
       kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.dependent_launch,
