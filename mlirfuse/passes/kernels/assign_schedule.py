@@ -1,4 +1,4 @@
-"""`fuse-assign-schedule`: decides how each kernel is tiled and spread over threads."""
+"""`fuse-assign-schedule`: chooses each kernel's tile, layout and persistence."""
 
 from __future__ import annotations
 
@@ -108,34 +108,29 @@ class FuseAssignSchedule(Pass):
     def _check_requests(
         self, module: ir.Operation, requests: Mapping[str, str], given: Collection[str], remarks: Remarks
     ) -> None:
-        """Raises `PassError` where no kernel has a grid reduction for the requested second stage, unless only for an
-        extent of 1.
+        """Raises `PassError` where no kernel has a grid reduction for the requested second stage.
+
+        A reduction over an extent of 1, which has no partials to combine, only gives a remark.
         """
         asked = [kernel for kernel in kernels(module) if symbol(kernel) in requests]
-        walks = [
-            persistent_loop for kernel in asked if (persistent_loop := schedule_of(kernel).persistent_loop) is not None
-        ]
+        loops = [loop for kernel in asked if (loop := schedule_of(kernel).persistent_loop) is not None]
         for grid_reduction in dict.fromkeys(requests.values()):
-            if any(persistent_loop.grid_reduction == grid_reduction for persistent_loop in walks):
+            if any(loop.grid_reduction == grid_reduction for loop in loops):
                 continue
-            of_one = [
+            trivial = [
                 kernel
                 for kernel in asked
                 if requests[symbol(kernel)] == grid_reduction and _reduces_an_extent_of_one(kernel)
             ]
-            if of_one and not walks:
+            if trivial and not loops:
                 reason = (
-                    f"grid_reduction={grid_reduction!r} has nothing to combine: {symbol(of_one[0])} reduces over "
+                    f"grid_reduction={grid_reduction!r} has nothing to combine: {symbol(trivial[0])} reduces over "
                     f"an extent of 1"
                 )
-                remarks.declined(self, reason, of_one[0])
+                remarks.declined(self, reason, trivial[0])
                 continue
-            whose = "whose schedule is not given " if given else ""
-            why = (
-                "the persistent loop of a schedule that is given says how"
-                if given
-                else "no partials are left to combine"
-            )
+            whose = "without a given schedule " if given else ""
+            why = "a given schedule chooses its own second stage" if given else "no partials are left to combine"
             hint = f'leave grid_reduction at "auto", its default: {why}'
             raise PassError(
                 f"grid_reduction={grid_reduction!r} was asked for, but no kernel {whose}reduces over the grid",
@@ -170,7 +165,7 @@ class FuseAssignSchedule(Pass):
         if tried:
             return choose_contraction_again(tried, problem, target, legal), "chosen again"
         unknown = None in (*problem.batch, problem.m, problem.n)
-        guess = f", where extents that only run time knows are taken to be {UNKNOWN_EXTENT}," if unknown else ""
+        guess = f", with dynamic extents assumed to be {UNKNOWN_EXTENT}," if unknown else ""
         return choose_contraction(problem, target), f"chosen{guess}"
 
 
@@ -183,12 +178,12 @@ def _products(schedule: Schedule) -> str:
 
 
 def _rows(layout: BlockedLayout) -> str:
-    """The remark about unaligned rows."""
+    """The words of a remark about unaligned rows; empty for aligned ones."""
     if layout.is_shifted_to_lines:
         return ", rows shifted to cache lines"
     if layout.is_shifted:
         return ", rows shifted to aligned vectors"
-    return ", rows realigned between aligned vectors and what they share" if layout.is_realigned else ""
+    return ", rows realigned in shared memory" if layout.is_realigned else ""
 
 
 def _requests(module: ir.Operation) -> dict[str, str]:

@@ -69,10 +69,10 @@ class FuseCollapseDims(Pass):
             strided = [a for a, known in zip(arguments, attributes, strict=True) if STRIDES in known]
             pairs = mergeable_pairs(space, structures, strided)
             if not pairs:
-                remarks.declined(self, "no two dimensions belong together", kernel)
+                remarks.declined(self, "no neighbouring dimensions can be merged", kernel)
                 continue
             if space.unread_dims:
-                remarks.declined(self, "it reads nothing that has one of its run-time extents", kernel)
+                remarks.declined(self, "it reads nothing with one of its dynamic extents", kernel)
                 continue
             merge_dims(kernel, space, pairs, hosts)
             remarks.applied(self, f"{space.rank} dimensions became {space.rank - len(pairs)}", kernel)
@@ -91,7 +91,7 @@ def merge_dims(
 def obstacle(kernel: ir.Operation) -> str | None:
     """Why a kernel's dimensions cannot be renumbered; None where they can."""
     if SCHEDULE in kernel.attributes:
-        return "its schedule names the dimensions that it has"
+        return "its schedule refers to its dimensions as they are"
     for op in body(kernel)[:-1]:
         known = op.name in CHEAP_OPS or op.name in ("linalg.generic", "linalg.transpose") or is_unit_reshape(op)
         if not known or any(inner.name == "linalg.index" for inner in nested(op)):

@@ -45,7 +45,7 @@ class KernelCollapser:
                 self.readings.setdefault(op.operands[number], []).append(axes)
 
     def collapse(self) -> tuple[dict[int, list[list[int]]], list[list[list[int]]]]:
-        """Rewrites the kernel; returns which axes were merged of each tensor argument, and of each result."""
+        """Rewrites the kernel; returns the groups of merged axes of each tensor argument, and of each result."""
         ops = body(self.kernel)
         # An op's hash depends on its types, so nothing is looked up by op once these change.
         known = [(op, self.space.loops.get(op, ()), self._source_axes(op), list(map(_type, op.operands))) for op in ops]
@@ -82,7 +82,7 @@ class KernelCollapser:
         new_maps = []
         for position, axes in enumerate(maps):
             dims = tuple(None if loop is None else loops[loop] for loop in axes)
-            if position < inputs and self._only_has_a_shape(op, position):
+            if position < inputs and self._is_shape_only(op, position):
                 along = self._replace_constant(op, position, dims)
                 heads: list[int | None] = [loops.index(dim) for dim in along]
             else:
@@ -109,7 +109,7 @@ class KernelCollapser:
         op.results[0].set_type(collapsed_type(op.results[0].type, result))
 
     def _reshape(self, op: ir.Operation, source_axes: Axes) -> None:
-        """Replaces a reshape by extents of 1 by the same between the merged shapes."""
+        """Replaces a reshape that adds or drops extents of 1 by one between the merged shapes."""
         expands = op.name == "tensor.expand_shape"
         result_axes = self.space.value_axes[op.results[0]]
         few_axes, many_axes = (source_axes, result_axes) if expands else (result_axes, source_axes)
@@ -127,16 +127,16 @@ class KernelCollapser:
             new = tensor.CollapseShapeOp(type_, op.operands[0], groups).result
         op.results[0].replace_all_uses_with(new)
 
-    def _only_has_a_shape(self, op: ir.Operation, position: int) -> bool:
+    def _is_shape_only(self, op: ir.Operation, position: int) -> bool:
         """Whether no element of an operand is in memory: the operand is a fill, or the body does not read it."""
         if is_constant(op.operands[position]):
             return True
         return op.name == "linalg.generic" and not list(op.regions[0].blocks[0].arguments[position].uses)
 
     def _replace_constant(self, op: ir.Operation, position: int, dims: Axes) -> list[int]:
-        """Replaces an input that is used for its shape only by one of merged dimensions; returns the first of each.
+        """Replaces an input used only for its shape by one of merged dimensions; returns the first dimension of each.
 
-        The axes of the input may have any order, as it is in no memory.
+        The input is not in memory, so that its axes may have any order.
         """
         along = list(dict.fromkeys(self._first(dim) for dim in dims if dim is not None))
         shape = [self._extent(dim) for dim in along]
@@ -148,7 +148,7 @@ class KernelCollapser:
         self, op: ir.Operation, position: int, type_: ir.Type, groups: list[list[int]], dims: Axes
     ) -> None:
         """Replaces an init of that type by one of the merged shape, where it is used for its shape only."""
-        if not self._only_has_a_shape(op, position):
+        if not self._is_shape_only(op, position):
             return
         self._replace(op, position, collapsed_type(type_, groups), [dims[group[0]] for group in groups])
 

@@ -47,8 +47,9 @@ def depends_on(value: ir.Value, op: ir.Operation) -> bool:
 
 
 def order_host_ops(function: ir.Operation) -> None:
-    """Moves host ops behind the values that they need, as a call stands before its first use, which may be an early
-    view.
+    """Moves host ops behind the ops that compute their operands.
+
+    A call is inserted before its first use, which may be a view in front of the ops of its other operands.
     """
     *ops, terminator = body(function)
     pending = dict.fromkeys(ops)

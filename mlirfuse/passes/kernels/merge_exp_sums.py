@@ -48,9 +48,9 @@ class FuseMergeExpSums(Pass):
                 remarks.declined(self, "no sum of exponentials about a maximum", kernel)
 
 
-def _match(total: OpStructure) -> DependentReductions | None:
-    """The maximum and the sum of exponentials that end in `total`."""
-    exponential = body_op(total.operands[0]) if plain_reduction(total) == "arith.addf" else None
+def _match(second: OpStructure) -> DependentReductions | None:
+    """The maximum and the sum of exponentials that end in `second`."""
+    exponential = body_op(second.operands[0]) if plain_reduction(second) == "arith.addf" else None
     if exponential is None or exponential[1].name != "math.exp":
         return None
     centred = tensor_operand(exponential[0], exponential[1].operands[0])
@@ -61,4 +61,4 @@ def _match(total: OpStructure) -> DependentReductions | None:
     first = structure_of(maker) if maker is not None else None
     if first is None or plain_reduction(first) != "arith.maximumf" or first.operands[0] != difference.source:
         return None
-    return DependentReductions(first, total, difference)
+    return DependentReductions(first, second, difference)

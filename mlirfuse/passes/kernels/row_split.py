@@ -1,4 +1,4 @@
-"""Rewrites a kernel that reduces rows, and its launch, to reduce parts of rows first; part of `fuse-split-rows`."""
+"""Splits a kernel that reduces rows into one on parts of rows and one on their results; part of `fuse-split-rows`."""
 
 from __future__ import annotations
 
@@ -63,28 +63,28 @@ class RowSplit:
         return reduction
 
     @cached_property
-    def _total(self) -> ir.Value:
+    def _result(self) -> ir.Value:
         """The reduction's result."""
         return self._reduction.op.results[0]
 
     @cached_property
-    def _early(self) -> list[OpStructure]:
-        """The reduction, and the ops that it depends on."""
+    def _first_stage(self) -> list[OpStructure]:
+        """The ops of the first kernel: the reduction, and the ops that it depends on."""
         ops = leading_to(self._reduction, self.structures)
         return [s for s in self.structures if s.op in ops]
 
     @cached_property
-    def _numbers(self) -> list[ir.Operation]:
+    def _scalar_ops(self) -> list[ir.Operation]:
         """The ops that compute the scalars that the reduction depends on."""
-        ops = {s.op for s in self._early}
+        ops = {s.op for s in self._first_stage}
         makers = backward_slice([v for op in ops for v in read_values(op)], body(self.kernel)) - ops
         shapes = ("tensor.empty", "tensor.dim", "linalg.fill")
         return [op for op in body(self.kernel) if op in makers and op.name not in shapes]
 
     @cached_property
-    def _read_early(self) -> list[ir.Value]:
-        """The arguments that the reduction depends on."""
-        read = {v for op in [*self._numbers, *(s.op for s in self._early)] for v in read_values(op)}
+    def _first_stage_arguments(self) -> list[ir.Value]:
+        """The kernel's arguments that the reduction depends on."""
+        read = {v for op in [*self._scalar_ops, *(s.op for s in self._first_stage)] for v in read_values(op)}
         return [a for a in self._arguments if a in read]
 
     def split(self) -> ir.Operation:
@@ -92,10 +92,10 @@ class RowSplit:
         first, second, kept = self._kernel_of_parts(), *self._kernel_of_rows()
         operands = dict(zip(self._arguments, self.call.operands, strict=True))
         with ir.InsertionPoint(self.call), self.call.location:
-            inputs = [self._view(operands[a]) if self._is_rows(a) else operands[a] for a in self._read_early]
+            inputs = [self._view(operands[a]) if self._is_rows(a) else operands[a] for a in self._first_stage_arguments]
             (part,) = func.CallOp(first, inputs).results
-            rows = next(operands[a] for a in self._read_early if self._is_rows(a))
-            results = func.CallOp(second, [self._apart(part, rows), *(operands[a] for a in kept)]).results
+            rows = next(operands[a] for a in self._first_stage_arguments if self._is_rows(a))
+            results = func.CallOp(second, [self._results_of_rows(part, rows), *(operands[a] for a in kept)]).results
         for old, new in zip(self.call.results, results, strict=True):
             old.replace_all_uses_with(new)
         erase(self.call)
@@ -107,24 +107,24 @@ class RowSplit:
 
     def _kernel_of_parts(self) -> func.FuncOp:
         """The kernel that reduces parts as if they were rows."""
-        inputs = [self._part_type(a) if self._is_rows(a) else a.type for a in self._read_early]
-        known = [self._known[a] for a in self._read_early]
-        kernel = self._function(f"{symbol(self.kernel)}_parts", inputs, [self._total.type], known)
-        rows = next(i for i, a in enumerate(self._read_early) if self._is_rows(a))
+        inputs = [self._part_type(a) if self._is_rows(a) else a.type for a in self._first_stage_arguments]
+        known = [self._known[a] for a in self._first_stage_arguments]
+        kernel = self._function(f"{symbol(self.kernel)}_parts", inputs, [self._result.type], known)
+        rows = next(i for i, a in enumerate(self._first_stage_arguments) if self._is_rows(a))
         kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get([rows, 0])
         block = kernel.add_entry_block()
-        mapping = dict(zip(self._read_early, block.arguments, strict=True))
+        mapping = dict(zip(self._first_stage_arguments, block.arguments, strict=True))
         with ir.InsertionPoint(block), self.kernel.location:
             count = tensor.DimOp(block.arguments[rows], _index(0)).result
-            for op in self._numbers:
+            for op in self._scalar_ops:
                 clone(op, mapping)
-            for s in self._early:
-                self._clone_early(s, mapping, count)
-            func.ReturnOp([mapping[self._total]])
+            for s in self._first_stage:
+                self._clone_on_parts(s, mapping, count)
+            func.ReturnOp([mapping[self._result]])
         return kernel
 
-    def _clone_early(self, s: OpStructure, mapping: dict[ir.Value, ir.Value], count: ir.Value) -> None:
-        """An op on parts instead of rows."""
+    def _clone_on_parts(self, s: OpStructure, mapping: dict[ir.Value, ir.Value], count: ir.Value) -> None:
+        """Clones an op of the first stage, on parts instead of rows."""
         maps = [projected_axes(m) for m in ir.ArrayAttr(s.op.attributes["indexing_maps"])]
         loops = self.space.loops[s.op]
         dims = {
@@ -161,12 +161,16 @@ class RowSplit:
     def _kernel_of_rows(self) -> tuple[func.FuncOp, list[ir.Value]]:
         """The kernel that reduces the parts' results and computes everything after that, and its further arguments."""
         *ops, terminator = body(self.kernel)
-        late = backward_slice(terminator.operands, [op for op in ops if op not in {s.op for s in self._early}])
-        late_ops = [op for op in ops if op in late]
-        counts = [op for op in late_ops if op.name == "tensor.dim" and op.operands[0] in self._read_early]
-        read = {v for op in late_ops if op not in counts for v in read_values(op)} | set(terminator.operands)
+        remaining = backward_slice(
+            terminator.operands, [op for op in ops if op not in {s.op for s in self._first_stage}]
+        )
+        remaining_ops = [op for op in ops if op in remaining]
+        counts = [
+            op for op in remaining_ops if op.name == "tensor.dim" and op.operands[0] in self._first_stage_arguments
+        ]
+        read = {v for op in remaining_ops if op not in counts for v in read_values(op)} | set(terminator.operands)
         kept = [a for a in self._arguments if a in read]
-        type_ = ir.RankedTensorType(self._total.type)
+        type_ = ir.RankedTensorType(self._result.type)
         kernel = self._function(
             f"{symbol(self.kernel)}_rows",
             [ir.RankedTensorType.get([*type_.shape, self.parts], type_.element_type), *(a.type for a in kept)],
@@ -182,8 +186,8 @@ class RowSplit:
         part, *others = block.arguments
         mapping = dict(zip(kept, others, strict=True))
         with ir.InsertionPoint(block), self.kernel.location:
-            mapping[self._total] = reduce_rows(combiner_of(self._reduction).name, part, [], [1], lambda row: row[0])
-            for op in late_ops:
+            mapping[self._result] = reduce_rows(combiner_of(self._reduction).name, part, [], [1], lambda row: row[0])
+            for op in remaining_ops:
                 if op in counts:
                     mapping[op.results[0]] = tensor.DimOp(part, _index(0)).result
                 else:
@@ -219,10 +223,10 @@ class RowSplit:
         shape = [DYNAMIC, self.parts, type_.shape[1] // self.parts]
         count = tensor.DimOp(rows, _index(0)).result
         split = ir.RankedTensorType.get(shape, type_.element_type)
-        apart = tensor.ExpandShapeOp(split, rows, [[0], [1, 2]], [count], shape).result
-        return tensor.CollapseShapeOp(self._part_type(rows), apart, [[0, 1], [2]]).result
+        divided = tensor.ExpandShapeOp(split, rows, [[0], [1, 2]], [count], shape).result
+        return tensor.CollapseShapeOp(self._part_type(rows), divided, [[0, 1], [2]]).result
 
-    def _apart(self, part: ir.Value, rows: ir.Value) -> ir.Value:
+    def _results_of_rows(self, part: ir.Value, rows: ir.Value) -> ir.Value:
         """The parts' results, reshaped so that those of a row are contiguous."""
         shape = [DYNAMIC, self.parts]
         count = tensor.DimOp(rows, _index(0)).result

@@ -38,16 +38,16 @@ def forget_attempts(module: ir.Operation) -> None:
 
 
 def report(
-    pass_: Pass, kernel: ir.Operation, taken: Schedule, tried: Sequence[Attempt], remarks: Remarks, *, kept: str
+    pass_: Pass, kernel: ir.Operation, chosen: Schedule, tried: Sequence[Attempt], remarks: Remarks, *, kept: str
 ) -> None:
-    """Remarks which schedules spilled, and which was chosen instead; `kept` is why a single attempt was kept."""
+    """Remarks which schedules spilled, and which was chosen; `kept` is the origin of a single attempt that is kept."""
     spilled = "; ".join(_outcome(attempt) for attempt in tried)
-    if taken not in {attempt.schedule for attempt in tried}:
-        remarks.applied(pass_, f"{spilled}: {_text(taken)} was taken instead", kernel)
+    if chosen not in {attempt.schedule for attempt in tried}:
+        remarks.applied(pass_, f"{spilled}: {_text(chosen)} was chosen instead", kernel)
     elif len(tried) == 1:
         remarks.declined(pass_, f"{spilled}, and was kept: it {kept}, and nothing else is legal", kernel)
     else:
-        remarks.declined(pass_, f"{spilled}: {_text(taken)} spills least, and was kept", kernel)
+        remarks.declined(pass_, f"{spilled}: {_text(chosen)} spills least, and was kept", kernel)
 
 
 def _outcome(attempt: Attempt) -> str:

@@ -54,17 +54,15 @@ class FuseSplitRows(Pass):
         calls = {symbol(kernel): call for host in functions(module) for call, kernel in launches(module, host).items()}
         for kernel in list(kernels(module)):
             if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
-                remarks.declined(self, "it has a schedule, which says how rows are reduced", kernel)
+                remarks.declined(self, "its schedule is given", kernel)
                 continue
             space, structures = kernel_space(kernel)
             if symbol(kernel) not in calls or contraction_in(space, structures) is not None or 0 in space.extents:
-                remarks.declined(self, "no rows that one launch reduces", kernel)
+                remarks.declined(self, "not a reduction of rows that one launch computes", kernel)
                 continue
             parts = row_parts(problem_of(kernel, space, structures), target) if space.reduced_dims else 1
             if parts == 1:
-                remarks.declined(
-                    self, "no long rows of an unknown number, or none that parts of one length make up", kernel
-                )
+                remarks.declined(self, "no dynamic number of long rows that divide into equal parts", kernel)
                 continue
             if reason := _obstacle(kernel, space, structures):
                 remarks.declined(self, reason, kernel)
@@ -79,26 +77,26 @@ def _obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[
         return f"rows in {space.rank - 1} dimensions"
     reductions = [s for s in structures if s.reduction_loops]
     if len(reductions) > 1:
-        return "several reductions, of whose parts nothing says that they belong together"
+        return "it has several reductions"
     (reduction,) = reductions
     ops = leading_to(reduction, structures)
-    early = [s for s in structures if s.op in ops]
-    if any(s.op.name != "linalg.generic" or len(s.op.results) != 1 for s in early):
-        return "an op that has no form for parts of rows"
+    first_stage = [s for s in structures if s.op in ops]
+    if any(s.op.name != "linalg.generic" or len(s.op.results) != 1 for s in first_stage):
+        return "an op before the reduction is not a linalg.generic with one result"
     if space.value_axes[reduction.op.results[0]] != (0,) or ROWS not in space.use_axes.values():
-        return "what is reduced has no rows of numbers in memory, or leaves more than a number of each"
+        return "the reduction does not read rows from memory, or gives more than one number a row"
     if not _starts_neutral(reduction):
-        return "the reduction starts from a number that each part would add"
-    if any(1 in space.loops[s.op] for s in structures if s not in early):
-        return "something of whole rows is not reduced"
-    for s in early:
+        return "the reduction's initial value is not its neutral element"
+    if any(1 in space.loops[s.op] for s in structures if s not in first_stage):
+        return "an op after the reduction runs over whole rows"
+    for s in first_stage:
         loops = space.loops[s.op]
         axes = [a for a in s.operand_axes if a is not None]
         if any(a and tuple(None if loop is None else loops[loop] for loop in a) != ROWS for a in axes):
-            return "what is reduced meets something beside whole rows"
+            return "the reduction depends on values that are not whole rows"
         if any(inner.operation.name == "linalg.index" for inner in s.op.regions[0].blocks[0].operations):
-            return "it computes with an element's place in its row"
-    read = {operand for s in early for operand in s.operands}
+            return "it uses linalg.index"
+    read = {operand for s in first_stage for operand in s.operands}
     arguments = zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=True)
     if any(STRIDES in known for argument, known in arguments if argument in read):
         return "an array is not contiguous"

@@ -95,7 +95,7 @@ func.func private @carried_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>)
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #wider = {vector = array<i64: 1, 2>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// expected-error @below {{the kernel's layouts are for blocks of several sizes}}
+// expected-error @below {{the kernel's layouts differ in their number of threads}}
 func.func private @sizes_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
   %c0 = arith.constant 0 : index

@@ -93,7 +93,7 @@ def test_a_kernel_that_spills_has_another_schedule_and_the_other_stays(plain):
     assert (attempt.registers, attempt.spilled) == (40, 24)
     (line,) = [line for line in compiled.explain().splitlines() if "spilled" in line]
     assert "spilled 24 bytes a thread" in line
-    assert "was taken instead" in line
+    assert "was chosen instead" in line
 
 
 def test_each_stage_shows_what_was_taken():

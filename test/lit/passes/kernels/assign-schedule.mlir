@@ -244,7 +244,7 @@ func.func private @shifted(%x: tensor<?x8193xf16>) -> tensor<?xf16> attributes {
 // Where weights meet them, they are realigned instead.
 // CHECK-LABEL: func.func private @realigned
 // CHECK-SAME: realigned = array<i64: 0, 1>, {{.*}} vector = array<i64: 1, 8>
-// expected-remark @below {{depth first, rows realigned between aligned vectors and what they share}}
+// expected-remark @below {{depth first, rows realigned in shared memory}}
 func.func private @realigned(%x: tensor<?x8193xf16>, %w: tensor<8193xf16>) -> tensor<?xf16> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %lowest = arith.constant 0xFC00 : f16
@@ -413,7 +413,7 @@ func.func private @one_row_0(%x: tensor<1x256xf32>) -> tensor<256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// expected-error @below {{grid_reduction='grid_sync' was asked for, but no kernel whose schedule is not given reduces over the grid}}
+// expected-error @below {{grid_reduction='grid_sync' was asked for, but no kernel without a given schedule reduces over the grid}}
 module {
   func.func @pinned(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_reduction = "grid_sync"} {
     %0 = call @pinned_0(%x) : (tensor<?x256xf32>) -> tensor<256xf32>

@@ -106,7 +106,7 @@ func.func private @moved_0(%x: tensor<3x4x5xf32>) -> tensor<4x5x3xf32> attribute
 #row = affine_map<(d0, d1) -> (d0)>
 // A bias has one of the dimensions only; a sum reduces one; a strided argument has gaps;
 // and a schedule names the dimensions that there are.
-// expected-remark @below {{no two dimensions belong together}}
+// expected-remark @below {{no neighbouring dimensions can be merged}}
 func.func private @bias(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<4x8xf32>
   %0 = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
@@ -117,7 +117,7 @@ func.func private @bias(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf3
   } -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
-// expected-remark @below {{no two dimensions belong together}}
+// expected-remark @below {{no neighbouring dimensions can be merged}}
 func.func private @sum(%x: tensor<?x8xf32>) -> tensor<?xf32> attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
@@ -132,7 +132,7 @@ func.func private @sum(%x: tensor<?x8xf32>) -> tensor<?xf32> attributes {fuse.ke
   } -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
-// expected-remark @below {{no two dimensions belong together}}
+// expected-remark @below {{no neighbouring dimensions can be merged}}
 func.func private @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<4x8xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
@@ -143,7 +143,7 @@ func.func private @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>
   } -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
-// expected-remark @below {{its schedule names the dimensions that it has}}
+// expected-remark @below {{its schedule refers to its dimensions as they are}}
 func.func private @scheduled(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {}} {
   return %x : tensor<4x8xf32>
 }
@@ -216,7 +216,7 @@ func.func @rows_of_zeros(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32> {
   %0 = call @rows_of_zeros_0(%x) : (tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
   return %0 : tensor<?x3x4xf32>
 }
-// expected-remark @below {{it reads nothing that has one of its run-time extents}}
+// expected-remark @below {{it reads nothing with one of its dynamic extents}}
 func.func private @rows_of_zeros_0(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
   %c0 = arith.constant 0 : index

@@ -71,7 +71,7 @@ func.func @short(%x: tensor<?x4096xf32>, %y: tensor<2x1000448xf32>) -> (tensor<?
   %1 = call @known_0(%y) : (tensor<2x1000448xf32>) -> tensor<2xf32>
   return %0, %1 : tensor<?xf32>, tensor<2xf32>
 }
-// expected-remark @below {{no long rows of an unknown number}}
+// expected-remark @below {{no dynamic number of long rows}}
 func.func private @short_0(%x: tensor<?x4096xf32>) -> tensor<?xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
   %c0 = arith.constant 0 : index
@@ -87,7 +87,7 @@ func.func private @short_0(%x: tensor<?x4096xf32>) -> tensor<?xf32>
   } -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
-// expected-remark @below {{no long rows of an unknown number}}
+// expected-remark @below {{no dynamic number of long rows}}
 func.func private @known_0(%x: tensor<2x1000448xf32>) -> tensor<2xf32> attributes {fuse.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2xf32>
@@ -117,7 +117,7 @@ func.func @others(%x: tensor<?x1000448xf32>, %w: tensor<1000448xf32>) -> (tensor
   %2 = call @strided_0(%x) : (tensor<?x1000448xf32>) -> tensor<?xf32>
   return %0, %1, %2 : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
 }
-// expected-remark @below {{the reduction starts from a number that each part would add}}
+// expected-remark @below {{the reduction's initial value is not its neutral element}}
 func.func private @one_0(%x: tensor<?x1000448xf32>) -> tensor<?xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
   %c0 = arith.constant 0 : index
@@ -133,7 +133,7 @@ func.func private @one_0(%x: tensor<?x1000448xf32>) -> tensor<?xf32>
   } -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
-// expected-remark @below {{no long rows of an unknown number}}
+// expected-remark @below {{no dynamic number of long rows}}
 func.func private @columns_0(%x: tensor<?x1000448xf32>, %w: tensor<1000448xf32>) -> tensor<?xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
   %c0 = arith.constant 0 : index
