@@ -64,10 +64,9 @@ class FuseAssignLayouts(Pass):
             for loop in nested(kernel):
                 if SECOND_STAGE in loop.attributes and (second_stage := _second_stage_layout(schedule)) is not None:
                     _assign(second_stage, [op for op in nested(loop) if op.name in ANCHORS])
-            if (
-                schedule.persistent_loop is not None and schedule.order == "breadth"
-            ):  # otherwise values that are loaded ahead would be made at once
-                _leave_totals_apart(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
+            # Not in depth-first order, where values that are loaded ahead would then be computed at once.
+            if schedule.persistent_loop is not None and schedule.order == "breadth":
+                _reduce_scatter(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
             rest = [op for op in anchors if LAYOUT not in op.attributes]
             _assign(schedule.layout, rest)
             _mark_mixed_regions(kernel, rest)
@@ -75,13 +74,13 @@ class FuseAssignLayouts(Pass):
 
 
 def _second_stage_layout(schedule: Schedule) -> BlockedLayout | None:
-    """The layout of the tiles in which partial results are added up."""
+    """The layout of the tiles that combine partial results in the second stage of a reduction."""
     if schedule.persistent_loop is not None:
         return schedule.persistent_loop.second_stage_layout
     return None if schedule.contraction is None else schedule.contraction.second_stage_layout
 
 
-def _leave_totals_apart(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
+def _reduce_scatter(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
     """Puts the reduce-scatter layout on stores of reductions: each warp keeps a distinct slice of the result.
 
     In the tile's layout every warp would read and add up the partials of all columns, in several times as much code.
@@ -90,10 +89,10 @@ def _leave_totals_apart(layout: BlockedLayout, anchors: Sequence[ir.Operation]) 
         if op.name != "vector.multi_reduction":
             continue
         users = {use.owner.operation for use in op.results[0].uses}
-        apart = layout.apart(reduced_dims(op))
-        if apart is not None and all(user.name == "vector.transfer_write" for user in users):
+        scattered = layout.apart(reduced_dims(op))
+        if scattered is not None and all(user.name == "vector.transfer_write" for user in users):
             for user in users:
-                user.attributes[LAYOUT] = to_attribute(apart)
+                user.attributes[LAYOUT] = to_attribute(scattered)
 
 
 def _mark_mixed_regions(kernel: ir.Operation, anchors: Sequence[ir.Operation]) -> None:
@@ -116,7 +115,7 @@ def _assign(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
 
 
 def _held(tile: tuple[int, ...], layout: BlockedLayout) -> tuple[int, ...]:
-    """The extents that the layout has to fit; a value that is uniform along a dimension fits any extent."""
+    """The extents that a layout must cover for a tile: its own, or those of the layout where the tile is uniform."""
     return tuple(
         covered - layout.slack(d) if extent == 1 else extent
         for d, (covered, extent) in enumerate(zip(layout.extents, tile, strict=True))

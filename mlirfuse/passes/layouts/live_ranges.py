@@ -1,4 +1,4 @@
-"""Tiles of a tile program that live across its reductions, and their next uses."""
+"""Uses of a tile after the reductions that it lives across."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlirfuse.passes.layouts.reduction_points import REDUCTIONS, varies
 
 
 @dataclass(frozen=True)
-class LateUses:
+class UsesAfterReduction:
     """The uses of a tile between one reduction and the next, where the tile was made before the first.
 
     Attributes:
@@ -34,11 +34,11 @@ def blocks(op: ir.Operation) -> Iterator[ir.Block]:
                 yield from blocks(inner.operation)
 
 
-def late_uses(block: ir.Block, value: ir.Value) -> list[LateUses]:
+def uses_after_reductions(block: ir.Block, value: ir.Value) -> list[UsesAfterReduction]:
     """The uses in `block` of a value defined there that a reduction separates from the definition.
 
-    Reductions along which the value does not vary do not count, as a thread holds no more of the value than of their
-    results.
+    Only reductions along which the value varies count: of any other, a thread holds as many elements of the result as
+    of the value.
     """
     ops = [op.operation for op in block.operations]
     position = {op: i for i, op in enumerate(ops)}
@@ -51,6 +51,6 @@ def late_uses(block: ir.Block, value: ir.Value) -> list[LateUses]:
         if user is not None and passed:
             groups.setdefault(passed[-1], []).append((user, use.operand_number))
     return [
-        LateUses(ops[r], ops[min(user for user, _ in uses)], [(ops[user], number) for user, number in uses])
+        UsesAfterReduction(ops[r], ops[min(user for user, _ in uses)], [(ops[user], number) for user, number in uses])
         for r, uses in groups.items()
     ]

@@ -94,9 +94,9 @@ def _enter_layout(contract: ir.Operation, number: int, threads: int) -> ir.Attri
 
 
 def _own_expression(contract: ir.Operation, number: int) -> list[ir.Operation]:
-    """The ops that an operand is computed by in its layout, after a clone of each that anything else uses too.
+    """The ops of an operand's expression, after cloning those that anything else uses too.
 
-    Everything else, the contraction's other operand included, keeps the original, which may be in another layout.
+    Other users, the contraction's other operand included, keep the originals, which may be in another layout.
     """
     expression = _expression(contract.operands[number])
     shared = _shared(expression, contract, number)
@@ -115,7 +115,7 @@ def _own_expression(contract: ir.Operation, number: int) -> list[ir.Operation]:
 
 
 def _shared(expression: Sequence[ir.Operation], contract: ir.Operation, number: int) -> set[ir.Operation]:
-    """The ops of an operand's expression, in program order, that something else uses, or that such an op uses."""
+    """The ops of an operand's expression, in program order, that ops outside of the expression depend on."""
     members, shared = set(expression), set()
     for op in reversed(expression):
         for use in (use for result in op.results for use in result.uses):
@@ -133,9 +133,9 @@ def _replace_operands(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> Non
 
 
 def _expression(operand: ir.Value) -> list[ir.Operation]:
-    """The ops that an operand is computed by whose values have a layout: roots, and what depends on one.
+    """The ops of an operand's expression whose values have a layout: `ROOTS`, and ops that depend on one.
 
-    Ops come after those that they depend on. All others compute constants, which are the same in every layout.
+    The order is that of dependences. All other ops of the expression compute constants, equal in every layout.
     """
     members: dict[ir.Operation, bool] = {}
 

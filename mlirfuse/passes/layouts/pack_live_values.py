@@ -11,7 +11,7 @@ from mlir.dialects import arith, vector
 from mlirfuse.analysis.arithmetic.patterns import WIDENING
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.optimization_barrier import optimization_barrier
-from mlirfuse.passes.layouts.live_ranges import blocks, late_uses
+from mlirfuse.passes.layouts.live_ranges import blocks, uses_after_reductions
 from mlirfuse.passes.layouts.reduction_points import is_tile, with_unit_dims
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
@@ -52,7 +52,7 @@ class FusePackLiveValues(Pass):
             if not is_tile_program(kernel):
                 continue
             if schedule_of(kernel).order != "depth":
-                remarks.declined(self, "the schedule spends registers on order = 'breadth'", kernel)
+                remarks.declined(self, "scheduled with order = 'breadth', which does not save registers", kernel)
                 continue
             loops = [op for op in nested(kernel) if op.name == "scf.for"]
             packed = sum(_sink(loop) for loop in loops) + sum(_pack(block) for block in blocks(kernel))
@@ -91,11 +91,11 @@ def _pack(block: ir.Block) -> int:
     for op in [op.operation for op in block.operations if op.operation.name in WIDENING]:
         if not is_tile(op.results[0]):
             continue
-        for late in late_uses(block, op.results[0]):
-            with ir.InsertionPoint(late.first), op.location:
-                after = with_unit_dims(late.reduction)
+        for group in uses_after_reductions(block, op.results[0]):
+            with ir.InsertionPoint(group.first), op.location:
+                after = with_unit_dims(group.reduction)
                 again = clone(op, {op.operands[0]: optimization_barrier(op.operands[0], after)})
-            for user, number in late.uses:
+            for user, number in group.uses:
                 user.operands[number] = again.results[0]
             repeated += 1
     return repeated

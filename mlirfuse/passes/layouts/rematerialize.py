@@ -59,7 +59,7 @@ class FuseRematerialize(Pass):
             if not is_tile_program(kernel):
                 continue
             if schedule_of(kernel).order != "depth":
-                remarks.declined(self, "the schedule spends registers on order = 'breadth'", kernel)
+                remarks.declined(self, "scheduled with order = 'breadth', which does not save registers", kernel)
                 continue
             repeated = sum(_Step(op).rematerialize() for op in nested(kernel) if op.name == "scf.for")
             if repeated:
@@ -138,8 +138,9 @@ class _Step:
     def _copy(
         self, value: ir.Value, before: ir.Operation, reduction: ir.Operation, copies: dict[ir.Value, ir.Value]
     ) -> ir.Value:
-        """A tile, computed again in front of an op; an optimization barrier in front of the reduction moves behind
-        it.
+        """A tile, computed again in front of `before`.
+
+        An optimization barrier of the tile in front of the reduction is replaced by one behind the reduction.
         """
         maker = defining_op(value)
         if value in copies:

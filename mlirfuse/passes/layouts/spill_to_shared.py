@@ -12,7 +12,7 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.attributes import STREAMING
 from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.dialect.spill_to_shared import spill_to_shared
-from mlirfuse.passes.layouts.live_ranges import blocks, late_uses
+from mlirfuse.passes.layouts.live_ranges import blocks, uses_after_reductions
 from mlirfuse.passes.layouts.reduction_points import is_tile, with_unit_dims
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
@@ -61,7 +61,7 @@ class FuseSpillToShared(Pass):
 
 
 def _is_read_again(op: ir.Operation) -> bool:
-    """Whether an op reads data that many blocks read, which is cached and need not be kept."""
+    """Whether an op reads data that many blocks read: they are cached, and are read again in place of spilled."""
     return op.name == "vector.transfer_read" and STREAMING not in op.attributes
 
 
@@ -74,18 +74,18 @@ def _spill_to_shared(block: ir.Block, fragments: int) -> int:
         for value in op.results:
             if not is_tile(value) or str(ir.VectorType(value.type).element_type) == "i1":
                 continue
-            groups = late_uses(block, value)
+            groups = uses_after_reductions(block, value)
             if not groups:
                 continue
             with ir.InsertionPoint.after(op), op.location:
                 kept = spill_to_shared(value, fragments)
             value.replace_all_uses_except(kept, kept.owner.operation)
-            for late in groups:
-                unguarded = [(user, number) for user, number in late.uses if user.name != "fuse.optimization_barrier"]
+            for group in groups:
+                unguarded = [(user, number) for user, number in group.uses if user.name != "fuse.optimization_barrier"]
                 if not unguarded:
                     continue
-                with ir.InsertionPoint(late.first), op.location:
-                    again = optimization_barrier(kept, with_unit_dims(late.reduction))
+                with ir.InsertionPoint(group.first), op.location:
+                    again = optimization_barrier(kept, with_unit_dims(group.reduction))
                 for user, number in unguarded:
                     user.operands[number] = again
             count += 1

@@ -46,12 +46,12 @@ class FuseTransposeOperands(Pass):
             if schedule is None or schedule.contraction is None:
                 continue
             if not schedule.contraction.transposed_operands:
-                remarks.declined(self, "its schedule has operands as they lie in memory", kernel)
+                remarks.declined(self, "scheduled without transposed operands", kernel)
                 continue
             contracts = [op for op in nested(kernel) if op.name == "vector.contract"]
             count = sum(_transpose(contract, number) for contract in contracts for number in (0, 1))
             if count:
-                remarks.applied(self, f"{count} operands with k first", kernel)
+                remarks.applied(self, f"{count} operand tile(s) with k as their first dimension", kernel)
             else:
                 remarks.declined(self, "k is contiguous in no operand that is read from memory", kernel)
 

@@ -29,7 +29,7 @@ class FuseTransposeTiles(Pass):
     Requires tile programs whose schedule has `transposed`. A read of a whole tile of an array whose contiguous axis
     runs along the transposed dimension gets the transposed layout, and `fuse.convert_layout` takes the tile to the
     schedule's, together with all tiles of its type that are read before the first use of one; a write converts its tile
-    likewise. So a warp accesses whole lines of every array, and the transposition goes through shared memory. Ops with
+    likewise. So accesses of every array are coalesced, and the transposition goes through shared memory. Ops with
     a layout keep it. For the order of tiles in the grid see `fuse-tile-persistent`.
 
     ```mlir
@@ -53,16 +53,14 @@ class FuseTransposeTiles(Pass):
             if schedule is None or schedule.contraction is not None:
                 continue
             if schedule.transposed is None:
-                if across := sum(_crosses_lanes(op, schedule.layout) for op in ops_named(kernel, *ACCESSES)):
-                    remarks.declined(
-                        self, f"{across} access(es) across what lanes access together, as scheduled", kernel
-                    )
+                if uncoalesced := sum(_is_uncoalesced(op, schedule.layout) for op in ops_named(kernel, *ACCESSES)):
+                    remarks.declined(self, f"{uncoalesced} uncoalesced access(es), as scheduled", kernel)
                 continue
             accesses = _TransposedAccesses(schedule.layout, schedule.transposed)
             blocks = [op.regions[0].blocks[0] for op in ops_named(kernel, "scf.forall")]
-            reads, writes = (sum(cross(block) for block in blocks) for cross in (accesses.reads, accesses.writes))
+            reads, writes = (sum(convert(block) for block in blocks) for convert in (accesses.reads, accesses.writes))
             if reads + writes:
-                order = ", tiles beside those that mirror them" if schedule.transposed.mirrored else ""
+                order = ", mirrored tiles side by side" if schedule.transposed.mirrored else ""
                 remarks.applied(self, f"{reads} read(s) and {writes} write(s) through shared memory{order}", kernel)
             else:
                 remarks.declined(self, "no array is accessed in whole tiles along the transposed dimension", kernel)
@@ -119,7 +117,7 @@ class _TransposedAccesses:
         return _contiguous_dim(op, buffer) == self.transposed.dim
 
 
-def _crosses_lanes(op: ir.Operation, layout: BlockedLayout) -> bool:
+def _is_uncoalesced(op: ir.Operation, layout: BlockedLayout) -> bool:
     """Whether an op accesses several elements that are contiguous in memory, but not along the layout's vectors."""
     buffer, tile = (op.operands[0], op.results[0]) if op.results else (op.operands[1], op.operands[0])
     dim, extents = _contiguous_dim(op, buffer), ir.VectorType(tile.type).shape

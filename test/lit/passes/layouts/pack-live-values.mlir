@@ -81,7 +81,7 @@ func.func private @nothing_wide() attributes {fuse.kernel, fuse.schedule = {tile
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// expected-remark @below {{the schedule spends registers on order = 'breadth'}}
+// expected-remark @below {{scheduled with order = 'breadth', which does not save registers}}
 func.func private @breadth() attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
   scf.forall (%block) in (8) {
   } {mapping = [#gpu.block<x>]}

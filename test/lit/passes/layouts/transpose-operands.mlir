@@ -77,7 +77,7 @@ func.func private @neither_0_kernel(%x: memref<3x8x32xf32>, %w: memref<3x32x8xf3
 
 // CHECK-LABEL: func.func private @as_they_are_0_kernel(
 // CHECK-COUNT-2: vector.transfer_read %{{.*}} {in_bounds = [true, true]} : memref<8x32xf32>, vector<8x32xf32>
-// expected-remark @below {{its schedule has operands as they lie in memory}}
+// expected-remark @below {{scheduled without transposed operands}}
 func.func private @as_they_are_0_kernel(%x: memref<8x32xf32>, %w: memref<8x32xf32>, %y: memref<8x8xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 8, 8>, layout = #layout, contraction = {k = 32, instruction = "fma"}}} {
   scf.forall (%block) in (1) {

@@ -55,7 +55,7 @@ func.func private @reads_kernel(%x: memref<64x32xf32>, %y: memref<64x32xf32>, %h
 // CHECK: %[[SUM:.*]] = arith.addf
 // CHECK: %[[T:.*]] = "fuse.convert_layout"(%[[SUM]]) {fuse.layout = {{.*}}lanes = array<i64: 8, 4>
 // CHECK: vector.transfer_write %[[T]], {{.*}}fuse.layout = {{.*}}lanes = array<i64: 8, 4>
-// expected-remark @below {{0 read(s) and 1 write(s) through shared memory, tiles beside those that mirror them}}
+// expected-remark @below {{0 read(s) and 1 write(s) through shared memory, mirrored tiles side by side}}
 func.func private @writes_kernel(%x: memref<32x64xf32>, %y: memref<64x32xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, transposed = {dim = 0, layout = #across, mirrored = true}}} {
   %c0 = arith.constant 0 : index
@@ -88,7 +88,7 @@ func.func private @nothing_across_kernel(%x: memref<32x64xf32>, %y: memref<32x64
 
 #transposed = affine_map<(d0, d1) -> (d1, d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
-// expected-remark @below {{1 access(es) across what lanes access together, as scheduled}}
+// expected-remark @below {{1 uncoalesced access(es), as scheduled}}
 func.func private @scheduled_so_kernel(%x: memref<64x32xf32>, %y: memref<32x64xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout}} {
   %c0 = arith.constant 0 : index
