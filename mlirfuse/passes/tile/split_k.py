@@ -41,8 +41,8 @@ class FuseSplitK(Pass):
       them. The whole grid must be resident: a cooperative launch.
     - `flagged`: the same by flag-in-data exchange (`fuse.flagged_store`, `fuse.flagged_load`): no semaphores, no
       fences, and one trip through the L2. Sums in f32 only.
-    - `cluster`: the blocks of a tile form a cluster, and each adds up some rows of all parts, which it reads from the
-      others' shared memory: no semaphores, no workspace, and synchronisation within the cluster only.
+    - `cluster`: the blocks of a tile form a cluster, and each adds up some rows of all partials, which it reads
+      from the others' shared memory: no semaphores, no workspace, and synchronisation within the cluster only.
 
     The epilogue is run by the block that has the whole sum, or by each block on the rows whose sum it has.
 
@@ -57,11 +57,11 @@ class FuseSplitK(Pass):
     scf.forall (%block) in (%blocks) {
       %tile = arith.remui %block, %tiles
       %slice = arith.divui %block, %tiles
-      %part = scf.for %k = %first to %last step %c32 iter_args(%sum = %zero) { ... }
-      vector.transfer_write %part, %parts[%row, %c0, %c0]
+      %partial = scf.for %k = %first to %last step %c32 iter_args(%sum = %zero) { ... }
+      vector.transfer_write %partial, %partials[%row, %c0, %c0]
       %old = "fuse.semaphore_arrive"(%semaphores, %tile, %c3_i32)
       scf.if %is_last {
-        %acc = scf.for %s ... { ... vector.transfer_read %parts ... }
+        %acc = scf.for %s ... { ... vector.transfer_read %partials ... }
         vector.transfer_write %acc, %y[%m, %n]
       }
     }
@@ -82,7 +82,7 @@ class FuseSplitK(Pass):
             loop = _k_loop(blocks)
             with kernel.location:
                 _split(kernel, blocks, loop, contraction)
-            remarks.applied(self, f"{contraction.split} slices meet by {contraction.reduction}", kernel)
+            remarks.applied(self, f"{contraction.split} slices of k, combined by {contraction.reduction}", kernel)
 
 
 def _k_loop(blocks: ir.Operation) -> ir.Operation:
@@ -115,38 +115,38 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
             number = arith.IndexCastOp(ir.IndexType.get(), ticket).result
         if in_cluster:  # whose blocks follow each other
             size = arith.ConstantOp(ir.IndexType.get(), schedule.split).result
-            tile, part = arith.DivUIOp(number, size).result, arith.RemUIOp(number, size).result
+            tile, slice_number = arith.DivUIOp(number, size).result, arith.RemUIOp(number, size).result
         else:
-            tile, part = arith.RemUIOp(number, tiles).result, arith.DivUIOp(number, tiles).result
+            tile, slice_number = arith.RemUIOp(number, tiles).result, arith.DivUIOp(number, tiles).result
         mapping = {old.regions[0].blocks[0].arguments[0]: tile}
         for op in before:
             clone(op, mapping)
-        partial = _slice_of(loop, mapping, part, schedule.split)
+        partial = _slice_of(loop, mapping, slice_number, schedule.split)
 
-        def epilogue(total: ir.Value) -> None:
-            mapping[loop.results[0]] = total
+        def epilogue(accumulators: ir.Value) -> None:
+            mapping[loop.results[0]] = accumulators
             for op in after:
                 clone(op, mapping)
 
-        def slice_epilogue(total: ir.Value, start: ir.Value) -> None:
+        def slice_epilogue(accumulators: ir.Value, start: ir.Value) -> None:
             rank = ir.VectorType(partial.type).rank
-            rows = ir.VectorType(total.type).shape[rank - 2]
-            mapping[loop.results[0]] = total
+            rows = ir.VectorType(accumulators.type).shape[rank - 2]
+            mapping[loop.results[0]] = accumulators
             RowSlices(rank - 2, rank, rows, start, mapping).clone(after)
 
         rows = schedule.slice_rows(tile_type.shape[-2])
         if flagged_buffer is not None:
-            exchange_flagged(flagged_buffer, tile, part, schedule.split, partial, rows, slice_epilogue)
+            exchange_flagged(flagged_buffer, tile, slice_number, schedule.split, partial, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
         elif partials is None:
-            reduce_in_cluster(part, schedule.split, partial, rows, slice_epilogue)
+            reduce_in_cluster(slice_number, schedule.split, partial, rows, slice_epilogue)
             kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), schedule.split)
         elif schedule.reduction == "grid_sync":
-            reduce_slices(partials, tile, part, partial, rows, slice_epilogue)
+            reduce_slices(partials, tile, slice_number, partial, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
         else:
-            meet = {"last_block": reduce_in_last_block, "serial": reduce_serially}[schedule.reduction]
-            meet(partials, tile, part, partial, epilogue)
+            combine = {"last_block": reduce_in_last_block, "serial": reduce_serially}[schedule.reduction]
+            combine(partials, tile, slice_number, partial, epilogue)
     erase(old)
 
 
@@ -161,10 +161,12 @@ def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]
     return maker.attributes["map"].value.results[0], list(maker.operands)
 
 
-def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], part: ir.Value, split: int) -> ir.Value:
+def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], slice_number: ir.Value, split: int) -> ir.Value:
     """The loop over the steps of one slice; returns the partial accumulators."""
     lower, upper, step = (_constant(v) for v in list(loop.operands)[:3])
-    first = affine.AffineApplyOp(ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) * step + lower]), [part]).result
+    first = affine.AffineApplyOp(
+        ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) * step + lower]), [slice_number]
+    ).result
     stride = arith.ConstantOp(ir.IndexType.get(), step * split).result
     bounds = {0: first, 2: stride}
     if (upper - lower) % (step * split) == 0:

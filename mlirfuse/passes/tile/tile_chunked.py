@@ -22,7 +22,7 @@ from mlirfuse.tiling.reduction.multi_pass import emit_multi_pass
 
 @dataclass(frozen=True)
 class FuseTileChunked(Pass):
-    """Turns a kernel on tensors into a tile program of passes over a row in chunks, one a reduction and one to write.
+    """Turns a kernel on tensors into a tile program of passes over rows in chunks: one a reduction, and one to write.
 
     Requires `fuse.schedule` with `persistence = "shared"` or `"multi_pass"`, whose tile is smaller than the extent in
     one reduced dimension at most. Each pass is an `scf.for` that carries a tile of partial results; a remainder that

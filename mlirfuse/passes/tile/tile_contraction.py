@@ -103,7 +103,7 @@ def _emit_tile(
     assert schedule.contraction is not None  # checked by run
     product = contraction.structure
     computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])} | {product.op}
-    computed -= _read_behind(structures, computed, product.op)
+    computed -= _shared_with_epilogue(structures, computed, product.op)
     epilogue = epilogue_of(space, contraction, [s for s in structures if s.op not in computed])
     if not isinstance(epilogue, Epilogue):
         raise PassError(epilogue[1], where=epilogue[0].op)
@@ -124,18 +124,18 @@ def _emit_tile(
     start = product.operands[-1]
     adds = not _is_zero(start)
     zeros = arith.ConstantOp(element := start.type.element_type, zero(element)).result if adds else None
-    total = loop.emit(emitter.initial(product) if zeros is None else zeros)
+    accumulators = loop.emit(emitter.initial(product) if zeros is None else zeros)
     before = {s.op for s in producers(start)} if adds else set()
     for structure in epilogue.tile:
         if structure.op in before:
             emitter.emit(structure)
-    emitter.values[product.op.results[0]] = emitter.combined(product, total) if adds else total
+    emitter.values[product.op.results[0]] = emitter.combined(product, accumulators) if adds else accumulators
     for structure in epilogue.tile:
         if structure.op not in before:
             emitter.emit(structure)
-    late = {result for s in (*epilogue.reductions, *epilogue.second_stage) for result in s.op.results}
+    deferred = {result for s in (*epilogue.reductions, *epilogue.second_stage) for result in s.op.results}
     for value, buffer in program.results:
-        if value not in late:
+        if value not in deferred:
             emitter.write(value, buffer)
     if epilogue.reductions:
         TileReductions(program, emitter, epilogue).emit()
@@ -149,10 +149,10 @@ def _is_zero(start: ir.Value) -> bool:
     return integer_of(number) == 0 or number_of(number) == 0
 
 
-def _read_behind(
+def _shared_with_epilogue(
     structures: Sequence[OpStructure], computed: AbstractSet[ir.Operation], product: ir.Operation
 ) -> set[ir.Operation]:
-    """The ops of the operands' expressions that the epilogue reads as well, which it computes on its own tile."""
+    """The ops of the operands' expressions that the epilogue needs as well, and repeats on its own tile."""
     found: set[ir.Operation] = set()
     values = [operand for s in structures if s.op not in computed for operand in s.operands]
     while values:

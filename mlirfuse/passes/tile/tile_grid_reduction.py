@@ -72,7 +72,7 @@ class FuseTileGridReduction(Pass):
                 continue
             schedule = schedule_of(kernel)
             if schedule.persistent_loop is None:
-                remarks.declined(self, "scheduled with one block a tile", kernel)
+                remarks.declined(self, "scheduled without a persistent loop", kernel)
                 continue
             space, structures = kernel_space(kernel)
             whole_rows = space.rank - 1 not in schedule.persistent_loop.dims
@@ -96,21 +96,20 @@ class FuseTileGridReduction(Pass):
                 emit_grid_reduction(frame, space, plan, schedule)
                 frame.close()
                 tiled = frame.function.operation
-            totals = f"{len(plan.reductions)} grid reduction(s)"
             message = (
-                f"tiles of {schedule.tile}, {totals}, combined by "
+                f"tiles of {schedule.tile}, {len(plan.reductions)} grid reduction(s), combined by "
                 f"{GRID_REDUCTIONS[schedule.persistent_loop.grid_reduction]}"
             )
             remarks.applied(self, message, tiled)
 
 
-def _require_float_sums(totals: Sequence[OpStructure]) -> None:
+def _require_float_sums(reductions: Sequence[OpStructure]) -> None:
     """Raises `ScheduleError` for a reduction that cannot be added up atomically."""
-    for total in totals:
-        combiner, type_ = combiner_of(total).name, element_type(total)
+    for reduction in reductions:
+        combiner, type_ = combiner_of(reduction).name, element_type(reduction)
         if combiner != "arith.addf" or not isinstance(type_, ir.F32Type):
             raise ScheduleError(
                 f"a reduction that combines {type_} by {combiner} cannot be combined by atomics, which are sums of f32",
-                where=total.op,
+                where=reduction.op,
                 hint='choose another grid_reduction: "grid_sync", "last_block" or "second_kernel"',
             )

@@ -268,7 +268,7 @@ func.func private @last_0(%x: tensor<4096x256xf32>) -> tensor<256xf32>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // One block a tile: other passes tile it.
 // CHECK-LABEL: func.func private @no_loop_0(%{{.*}}: tensor<?x256xf32>)
-// expected-remark @below {{scheduled with one block a tile}}
+// expected-remark @below {{scheduled without a persistent loop}}
 func.func private @no_loop_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
   %c0 = arith.constant 0 : index
