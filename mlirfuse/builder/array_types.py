@@ -28,7 +28,7 @@ class Array(Protocol):
 
     @property
     def dtype(self) -> Any:
-        """The type of the elements."""
+        """The element type."""
 
 
 ArrayT = TypeVar("ArrayT", bound=Array)

@@ -10,13 +10,13 @@ _LOG_SOFTMAX = "with d = x - mf.max(x, axis=-1, keepdims=True): d - mf.log(mf.su
 _SOFTMAX = "with e = mf.exp(x - mf.max(x, axis=-1, keepdims=True)): e / mf.sum(e, axis=-1, keepdims=True)"
 _LOGSUMEXP = "with m = mf.max(x, axis=-1, keepdims=True): m + mf.log(mf.sum(mf.exp(x - m), axis=-1, keepdims=True))"
 _GELU = "0.5 * x * (1 + mf.erf(x * 0.5**0.5)), or by tanh 0.5 * x * (1 + mf.tanh(0.79788456 * (x + 0.044715 * x**3)))"
-_JOIN = "return the parts as a tuple, and join them outside of the function"
-_SPLIT = "pass the parts as arguments, or make them a dimension: x.reshape(..., parts, -1)"
+_JOIN = "return the arrays as a tuple, and join them outside of the function"
+_SPLIT = "pass the pieces as arguments, or make them a dimension: x.reshape(..., pieces, -1)"
 _CUMSUM = "a product with a triangular matrix: pass np.triu(np.ones((n, n))) as an argument t, and write x @ t"
 _POSITIONS = "pass the positions as an argument, such as np.arange(n)"
-_INDICES = "indices of elements are not computed; compare with what mf.max gives, or do it outside of the function"
-_ORDER = "elements are not moved by their values; do it outside of the function"
-_INVERSE = "inverse trigonometric functions are not there; compute it outside of the function"
+_INDICES = "indices of elements are not computed; compare with the result of mf.max, or do it outside of the function"
+_ORDER = "sorting and gathering by values are not supported; do it outside of the function"
+_INVERSE = "inverse trigonometric functions are not supported; compute them outside of the function"
 _MASK = "pass the mask as an argument, and use mf.where(mask, x, 0)"
 _ARRAY = "pass the array as an argument; Python numbers broadcast as they are"
 _PERMUTE = "use mf.permute_dims(x, axes) with all dimensions in their new order"
@@ -102,7 +102,7 @@ def closest_function(name: str) -> str:
     """A hint for a function name that mlirfuse does not have: its counterpart, or the closest name."""
     close = get_close_matches(name, _own(), n=1, cutoff=0.65)  # softmin is not meant to be min
     return instead_of_function(name) or (
-        f"did you mean mf.{close[0]}?" if close else "dir(mlirfuse) lists what there is"
+        f"did you mean mf.{close[0]}?" if close else "dir(mlirfuse) lists all functions"
     )
 
 

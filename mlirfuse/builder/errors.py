@@ -14,7 +14,7 @@ class UnsupportedError(TraceError):
 
 
 class MissingAttributeError(UnsupportedError, AttributeError):
-    """An attribute that traced tensors, or mlirfuse itself, do not have; `hasattr` is False for it."""
+    """Access to an attribute that traced tensors or the module mlirfuse do not have; makes `hasattr` return False."""
 
 
 class NeedsStatic(TraceError):

@@ -19,7 +19,7 @@ class Symbol:
 
     Attributes:
         name: the user's name, or `argument.dimension`.
-        named: whether the user gave the name: two different names are never taken to be equal.
+        named: whether the user gave the name: extents of two different names are never assumed equal.
         order: number of symbols created before this one.
         sources: (argument, dimension) pairs that have this extent.
         value: the `tensor.dim` that reads it.
@@ -39,7 +39,7 @@ class Symbol:
         return self if self._parent is None else self._parent.root
 
     def unify(self, other: Symbol) -> bool:
-        """Takes the two to be equal; returns False where both have names of their own."""
+        """Assumes two symbols equal; returns False where the user named both, differently."""
         a, b = self.root, other.root
         if a is b:
             return True
@@ -118,7 +118,7 @@ def needs_static(extent: Dim, what: str) -> NoReturn:
 
 
 def multiply(a: Extent, b: Extent) -> Extent:
-    """The product; 0 where one factor is a static 0."""
+    """The product of two extents; 0 where one of them is a static 0."""
     factor = (a if isinstance(a, int) else a.factor) * (b if isinstance(b, int) else b.factor)
     symbols = _symbols(a) + _symbols(b)
     return Dim(factor, symbols) if symbols and factor else factor
@@ -133,7 +133,7 @@ def product(shape: Shape) -> Extent:
 
 
 def divide(a: Extent, b: Extent) -> Extent | None:
-    """The exact quotient, or None if `b` is not known to divide `a`."""
+    """The exact quotient a / b, or None if `b` is not known to divide `a`."""
     divisor = b if isinstance(b, int) else b.factor
     factor = a if isinstance(a, int) else a.factor
     rest = list(_symbols(a))

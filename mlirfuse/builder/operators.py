@@ -14,7 +14,7 @@ from mlirfuse.builder.source import at_user_line
 if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
 
-    # To type checkers these functions return what they take, and these methods make tensors of anything traced.
+    # Type checkers see the functions return their arguments' types, and the methods return tensors.
     arithmetic: Any
     comparisons: Any
     contraction: Any
@@ -23,7 +23,7 @@ else:
     from mlirfuse.builder.functions import arithmetic, comparisons, contraction, powers
 
 CONSTANT = "bind it by functools.partial, or pass it in a tuple: numbers are passed at run time, tuples are constants"
-"""The hint for a function that needs a tensor's value while it is traced."""
+"""The hint of errors about Python code that needs a traced value as an index."""
 
 
 def _refused(what: str) -> Callable[..., NoReturn]:
@@ -109,7 +109,7 @@ class Operators:
     def __ge__(self, other: Operand) -> Tensor:
         return comparisons.greater_equal(self, other)
 
-    __hash__ = None  # type: ignore[assignment]  # == makes a tensor, so these cannot be keys
+    __hash__ = None  # type: ignore[assignment]  # == returns a tensor, so that traced values cannot be keys
 
     def __and__(self, other: Operand) -> Tensor:
         return comparisons.bitwise_and(self, other)

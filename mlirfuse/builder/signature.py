@@ -38,7 +38,7 @@ def bind(fn: Callable[..., Any], specs: Sequence[ArgumentSpec] | Mapping[str, Ar
     """Matches specs, in order or by name, to the function's parameters.
 
     Raises:
-        ArgumentError: a parameter without a default has no spec, a spec has no parameter, or is no spec.
+        ArgumentError: a parameter without a default has no spec, or a given spec has no parameter or is no spec.
     """
     where = position_of_function(fn).where
     title = getattr(fn, "__name__", type(fn).__name__)

@@ -61,7 +61,7 @@ class TraceState:
         return _entered(self.context, self.location(), self._end)
 
     def close(self) -> None:
-        """Ends the trace: later uses of its values raise, as the IR may have been freed."""
+        """Ends the trace: later uses of traced values raise `TraceError`, as the IR may have been freed."""
         self._open = False
 
     def location(self) -> ir.Location:
@@ -141,7 +141,7 @@ class ScalarBase:
 
     Attributes:
         state: the trace that it belongs to.
-        dtype: the type it is computed in: float64, int64 or bool.
+        dtype: the type that the number is computed in: float64, int64 or bool.
         emit: builds the value at the current insertion point.
         name: the argument's name; None for an expression.
     """

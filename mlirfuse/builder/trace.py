@@ -39,12 +39,12 @@ def trace(
         dynamic_products: whether matrix products may have rows and columns of dynamic extents. Tiles are chosen by
             these extents, so the kernel may be slower than one for known ones.
 
-    Besides what docs/architecture.md asks for, the function gets the attributes `fuse.results` and
+    Besides those of docs/architecture.md, the function gets the attributes `fuse.results` and
     `fuse.equal_extents`, which `result_structure` and `equal_extents` read.
 
     Raises:
         ArgumentError: the specs do not fit the function's parameters.
-        TraceError: the function cannot be traced, or returns something else than tensors.
+        TraceError: the function cannot be traced, or returns anything but tensors.
         NeedsStatic: the function cannot be traced while a certain extent is dynamic.
     """
     signature = bind(fn, specs)

@@ -33,7 +33,7 @@ def convert(value: ir.Value, source: DType, target: DType) -> ir.Value:
     """
     if source == target:
         return value
-    if (source.is_float8 or target.is_float8) and not _meet_directly(source, target):
+    if (source.is_float8 or target.is_float8) and not _converts_directly(source, target):
         return convert(convert(value, source, float32), float32, target)
     if target.kind == "bool":
         zero = constant_like(value, 0)
@@ -56,6 +56,6 @@ def convert(value: ir.Value, source: DType, target: DType) -> ir.Value:
     return op(result, value).result
 
 
-def _meet_directly(a: DType, b: DType) -> bool:
+def _converts_directly(a: DType, b: DType) -> bool:
     """Whether one cast takes float8 to another float dtype, or back."""
     return {a.kind, b.kind} == {"float"} and max(a.bits, b.bits) <= 32 and a.bits != b.bits

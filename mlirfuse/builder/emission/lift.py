@@ -123,11 +123,11 @@ def apply(name: str, rule: ElementRule, typing: Typing, operands: tuple[Operand,
     result = bool_ if typing.to_bool else dtype
     of_elements = partial(rule, dtype=result) if rule.__code__.co_kwonlyargcount else rule
 
-    def finish(*elements: ir.Value) -> ir.Value:
+    def element_rule(*elements: ir.Value) -> ir.Value:
         value = of_elements(*elements)
         return value if typing.to_bool else convert(value, compute, dtype)
 
-    return build(name, resolved, [dtype] * len(resolved), compute, result, finish)
+    return build(name, resolved, [dtype] * len(resolved), compute, result, element_rule)
 
 
 def build(

@@ -12,12 +12,12 @@ Axes = int | Sequence[int]
 
 
 def integer(value: object, what: str) -> int:
-    """The value as an int; `what` names it.
+    """The value as an int; `what` names the argument in errors.
 
     Raises:
-        ShapeError: it is no integer.
-        DTypeError: it is a bool, which Python takes for 0 or 1.
-        ControlFlowError: it is a traced value.
+        ShapeError: the value is no integer.
+        DTypeError: the value is a bool, which Python would convert to 0 or 1.
+        ControlFlowError: the value is traced.
     """
     if isinstance(value, bool):
         hint = "flags such as keepdims are given by name" if what.endswith("axis") else "write 0 or 1"

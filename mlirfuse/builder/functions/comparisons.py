@@ -73,25 +73,25 @@ def isfinite(x: ir.Value) -> ir.Value:
 
 @lift(LOGICAL)
 def logical_and(a: ir.Value, b: ir.Value) -> ir.Value:
-    """Both are true."""
+    """Whether a and b are both true, as bool."""
     return arith.AndIOp(a, b).result
 
 
 @lift(LOGICAL)
 def logical_or(a: ir.Value, b: ir.Value) -> ir.Value:
-    """At least one is true."""
+    """Whether a or b is true, as bool."""
     return arith.OrIOp(a, b).result
 
 
 @lift(LOGICAL)
 def logical_xor(a: ir.Value, b: ir.Value) -> ir.Value:
-    """Exactly one is true."""
+    """Whether exactly one of a and b is true, as bool."""
     return arith.XOrIOp(a, b).result
 
 
 @lift(LOGICAL)
 def logical_not(x: ir.Value) -> ir.Value:
-    """It is false."""
+    """Whether x is false, as bool."""
     return arith.XOrIOp(x, _bool(True)).result
 
 

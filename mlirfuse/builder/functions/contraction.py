@@ -62,19 +62,19 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
     left_access = (*_batch_access(left.shape, batch), *((m,) if rows else ()), k)
     right_access = (*_batch_access(right.shape, batch), k, *((n,) if columns else ()))
 
-    def body(a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
+    def body(a: ir.Value, b: ir.Value, accumulator: ir.Value) -> ir.Value:
         operands = [convert(x, dtype, wide) for x, dtype in zip((a, b), operand_dtypes, strict=True)]
         if wide.kind == "float":
             product = arith.MulFOp(*operands)
             if exactness != IEEE:
                 product.operation.attributes[PRECISION] = ir.StringAttr.get(exactness)
-            return arith.AddFOp(total, product.result).result
-        return arith.AddIOp(total, arith.MulIOp(*operands).result).result
+            return arith.AddFOp(accumulator, product.result).result
+        return arith.AddIOp(accumulator, arith.MulIOp(*operands).result).result
 
     operand_dtypes = (left.dtype, right.dtype) if both_float8 else (common, common)
     inputs = [(cast(left, operand_dtypes[0]), left_access), (cast(right, operand_dtypes[1]), right_access)]
-    total = contraction(inputs, (*batch, *rows, *columns), k + 1, wide, body)
-    rounded: Any = cast(total, result)
+    accumulator = contraction(inputs, (*batch, *rows, *columns), k + 1, wide, body)
+    rounded: Any = cast(accumulator, result)
     return rounded
 
 
@@ -104,11 +104,11 @@ def _check_shapes(left: TensorBase, right: TensorBase) -> None:
         raise at_user_line(ShapeError(f"matmul of shapes {shapes}", hint="multiply by a scalar with *"))
     inner, outer = left.shape[-1], right.shape[-2 if right.ndim > 1 else -1]
     # The schedule depends on rows and columns too, unless the caller wants one kernel for all extents.
-    chosen_by = () if left.state.dynamic_products else (*left.shape[-2:-1], *right.shape[-1:])
-    for extent in (inner, outer, *chosen_by):
+    tiled_by = () if left.state.dynamic_products else (*left.shape[-2:-1], *right.shape[-1:])
+    for extent in (inner, outer, *tiled_by):
         if isinstance(extent, Dim):
             needs_static(extent, f"matmul of {shapes}")
     if not same(inner, outer):
         raise at_user_line(
-            ShapeError(f"matmul of shapes {shapes}: {inner} columns do not meet {outer} rows", hint="transpose one")
+            ShapeError(f"matmul of shapes {shapes}: {inner} columns do not match {outer} rows", hint="transpose one")
         )

@@ -56,12 +56,12 @@ def pow(base: Any, exponent: Any, /) -> Any:
     compute = float32 if dtype.kind == "float" and dtype.bits == 16 and number != 2 else dtype
     rule = None if number is None else _known_power(number, compute)
 
-    def finish(*elements: ir.Value) -> ir.Value:
+    def element_rule(*elements: ir.Value) -> ir.Value:
         value = rule(elements[0]) if rule is not None else math.PowFOp(*elements).result
         return convert(value, compute, dtype)
 
     used = operands if rule is None else operands[:1]
-    return build("pow", used, [dtype] * len(used), compute, dtype, finish)
+    return build("pow", used, [dtype] * len(used), compute, dtype, element_rule)
 
 
 FUNCTIONS["power"] = pow  # NumPy's name for it

@@ -206,9 +206,9 @@ def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: floa
     check_computes(dtype, name)
     wide = _accumulator(dtype)
 
-    def body(element: ir.Value, total: ir.Value) -> ir.Value:
+    def body(element: ir.Value, accumulator: ir.Value) -> ir.Value:
         rounded = convert(element, source.dtype, dtype)
-        return op(total, convert(rounded, dtype, wide)).result
+        return op(accumulator, convert(rounded, dtype, wide)).result
 
     if not axes:
         return cast(cast(source, dtype), wide)

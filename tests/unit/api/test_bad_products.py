@@ -36,7 +36,7 @@ def _types(left: str, right: str) -> None:
 WRONG: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "contracted extents": (
         ShapeError,
-        r"matmul of shapes \(8, 16\) and \(8, 16\): 16 columns do not meet 8 rows",
+        r"matmul of shapes \(8, 16\) and \(8, 16\): 16 columns do not match 8 rows",
         lambda: mf.fuse(lambda x, w: x @ w).lower(*[mf.TensorSpec((8, 16), mf.float16)] * 2),
     ),
     "bools": (DTypeError, "matmul does not take bool", lambda: _types("bool", "bool")),

@@ -67,7 +67,7 @@ def test_mixed_dtypes_promote() -> None:
 @pytest.mark.parametrize(
     ("fn", "error", "message"),
     [
-        (lambda x, w: x @ w, ShapeError, r"matmul of shapes \(3, 4\) and \(3, 5\): 4 columns do not meet 3 rows"),
+        (lambda x, w: x @ w, ShapeError, r"matmul of shapes \(3, 4\) and \(3, 5\): 4 columns do not match 3 rows"),
         (lambda x, w: (x > 0) @ (w > 0).T, DTypeError, "matmul does not take bool"),
         (lambda x, w: x @ 2.0, TraceError, "matmul takes a tensor"),
         (lambda x, w: mf.sum(x) @ w, ShapeError, r"matmul of shapes \(\) and \(3, 5\)"),
