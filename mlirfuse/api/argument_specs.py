@@ -15,7 +15,7 @@ from mlirfuse.support.dtypes import DType, dtype_of
 
 
 def gpu_specs(arguments: Sequence[Argument], extents: Extents) -> tuple[ArgumentSpec, ...]:
-    """Specs of GPU arguments."""
+    """Specs of a call's GPU arrays, numbers and constants."""
     extents.observe(argument.shape for argument in arguments if isinstance(argument, ArrayInfo))
     specs: list[ArgumentSpec] = []
     for i, argument in enumerate(arguments):
@@ -31,7 +31,7 @@ def gpu_specs(arguments: Sequence[Argument], extents: Extents) -> tuple[Argument
 def numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
     """Specs of NumPy arrays that `readable` has seen, of numbers and constants, for the interpreter.
 
-    Raises `ArgumentError` for an array of another kind, or what is no argument at all.
+    Raises `ArgumentError` for an array of another library, and for objects that are no arguments.
     """
     extents.observe(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
     specs: list[ArgumentSpec] = []
@@ -51,7 +51,7 @@ def numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]
 
 
 def lowered_specs(arguments: Sequence[Any], names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
-    """The specs of what `lower` was given."""
+    """The specs of the arguments of `lower`, which are specs, arrays, numbers or constants."""
     extents = Extents()
     return tuple(spec_of(argument, name_of(names, i), extents) for i, argument in enumerate(arguments))
 

@@ -57,10 +57,10 @@ class Fused(Generic[_P, _R]):
             self._signature = inspect.signature(fn)
         except (TypeError, ValueError):
             raise ArgumentError(f"{fn!r} is no Python function", where="fuse", hint="fuse a function") from None
-        for taken in ("out", "stream"):
-            parameter = self._signature.parameters.get(taken)
+        for reserved in ("out", "stream"):
+            parameter = self._signature.parameters.get(reserved)
             if parameter is not None and parameter.default is inspect.Parameter.empty:
-                what = f"the function has a parameter {taken!r}, which calls take for themselves"
+                what = f"the function has a parameter {reserved!r}, which is reserved for calls of fused functions"
                 raise ArgumentError(what, where=getattr(fn, "__name__", "fuse"), hint="give it another name")
         functools.update_wrapper(self, fn)
         self.__name__ = getattr(fn, "__name__", "fused")
@@ -103,14 +103,14 @@ class Fused(Generic[_P, _R]):
         """The function as a method, which the object keeps; attributes of `self` are constants of the compilation.
 
         Raises:
-            ArgumentError: the object has no dictionary to keep it in.
+            ArgumentError: the object has no `__dict__` to keep the compiled function in.
         """
         if instance is None or not isinstance(self._fn, FunctionType):
             return self
         method = MethodType(self._fn, instance)
         kept = getattr(instance, "__dict__", None)
         if not isinstance(kept, dict):
-            what = f"a method of {instance!r}, which cannot keep what is compiled for it"
+            what = f"a method of {instance!r}, which has no __dict__ to keep the compiled function in"
             raise ArgumentError(what, where=self.__name__, hint="fuse a function of arrays, and call it in the method")
         bound = kept.get(self._key)
         if bound is None or bound._fn != method:  # a copy of an object has what the object had
@@ -118,7 +118,7 @@ class Fused(Generic[_P, _R]):
         return bound
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """A function is copied and pickled as plain ones are: by its name; a method by its object and its name."""
+        """Pickles a function by its name, as Python does with plain ones, and a method by its object and its name."""
         if isinstance(self._fn, MethodType):
             return getattr, (self._fn.__self__, self.__name__)
         return getattr(self, "__qualname__", self.__name__)
@@ -172,15 +172,17 @@ class Fused(Generic[_P, _R]):
         kinds = {self._signature.parameters[name].kind for name in self._names[: len(given)]}
         if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
             hint = "give the function a parameter for each, or all arguments in order"
-            raise ArgumentError("arguments by name beside *args or **kwargs", where=self.__name__, hint=hint)
+            raise ArgumentError(
+                "arguments by name cannot be mixed with *args or **kwargs", where=self.__name__, hint=hint
+            )
         return tuple(given)
 
     def with_options(self, **options: Unpack[Options]) -> Fused[_P, _R]:
         """The same function with these options; it keeps the others that it has.
 
         Raises:
-            ArgumentError: there is no such option, or it is not what `fuse` takes.
-            TargetError: the target is not known.
+            ArgumentError: an option does not exist, or its value is not one that `fuse` takes.
+            TargetError: the target is unknown.
         """
         check_names(options)
         return Fused(self._fn, **(self._options | options))
@@ -304,9 +306,9 @@ def fuse(
     needs a leading extent as a number, it is compiled anew for each:
 
     - in `max` and `min` over leading dimensions; sums, products, means, variances, `any` and `all` stay as they are;
-    - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,
-      or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent:
-      blocks loop over the leading dimensions together, and their tiles hold what is left;
+    - in reductions over leading dimensions other than the first ones in a row, such as `axis=1` or `axis=(0, 2)` of
+      three dimensions, or that keep a dimension of dynamic extent: blocks loop over the leading dimensions together,
+      and their tiles hold the others;
     - in matrix products (see `dynamic_products`), and where Python computes with `shape` for another purpose than a
       shape.
 
@@ -338,9 +340,9 @@ def fuse(
         **unknown: unknown or renamed options: an error that gives the nearest or the new name.
 
     Raises:
-        ArgumentError: there is no such option; `fn` is no Python function, or must be given an `out` or a `stream` of
-            its own; `schedule` is no schedule, or `mix_order` or `grid_reduction` none of these.
-        TargetError: the target is not known.
+        ArgumentError: an option does not exist; `fn` is no Python function, or has a parameter `out` or `stream`
+            without a default; `schedule` is no schedule, or `mix_order` or `grid_reduction` none of the values above.
+        TargetError: the target is unknown.
     """
     check_names(unknown)
     if fn is None:

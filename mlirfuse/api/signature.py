@@ -1,9 +1,9 @@
 """Compile-time properties of a call's arguments: dynamic extents, equal extents, memory layout.
 
-Leading dimensions are dynamic, so that one kernel serves every number of rows; the last one is static, because it is
-what rows are reduced over and what vectors run along. A one-dimensional array has one number a row, and is dynamic,
-where its extent is a leading extent of another array and no last one. An extent of 1 is static: it broadcasts. So is
-one of 0, so that no kernel is launched for empty arrays.
+Leading dimensions are dynamic, so that one kernel serves every number of rows; the last one is static, because rows are
+reduced over it and vectors run along it. A one-dimensional array is dynamic where its extent is a leading extent of
+another array and no array's last extent: it then has one number a row. Extents of 1 are static, as they broadcast, and
+extents of 0, so that no kernel is launched for empty arrays.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Extents:
 
 
 def _layout(shape: Sequence[int], strides: Sequence[int]) -> tuple[Stride, ...]:
-    """What a spec says of the strides of an array that is not C-contiguous."""
+    """The `strides` of the spec of an array that is not C-contiguous."""
     layout: list[Stride] = []
     inner: int | None = None  # the extent times the stride of the next dimension that has more than one element
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):

@@ -41,7 +41,7 @@ class Lowered:
     Attributes:
         module: the `linalg` stage; never changed.
         target: the architecture to compile for.
-        notes: remarks of `explain` about the trace.
+        notes: lines about the trace for `explain`.
         fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
         tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
@@ -53,7 +53,7 @@ class Lowered:
     tuned: bool = False
 
     def as_text(self, stage: str = "linalg") -> str:
-        """The text of a stage, see `Compiled.as_text`; all but `linalg` are compiled for it."""
+        """The text of a stage, as `Compiled.as_text`; compiles the function for stages after `linalg`."""
         return str(self.module_with({})) if stage == "linalg" else self.compile().as_text(stage)
 
     def pipeline(self, name: str) -> str:
@@ -61,7 +61,7 @@ class Lowered:
         return pipeline.named(name, fast_math=self.fast_math, tuned=self.tuned)
 
     def module_with(self, attempts: Attempts) -> ir.Module:
-        """A copy of the module that has the target, and knows which schedules of its kernels were compiled before."""
+        """A copy of the module with the target and the attempts (schedules that were compiled before) as attributes."""
         module = _copy(self.module)
         set_target(module.operation, self.target)
         if attempts:
@@ -173,13 +173,15 @@ class Compiled:
         return [kernel.resources for kernel in self.assembled.values()]
 
     def explain(self) -> str:
-        """What was fused, what was not and why, and which schedules spilled; one remark a line.
+        """The remarks of all passes, one a line: what was fused, what was not and why, and which schedules spilled.
 
-        The last names the assembler.
+        The last line names the assembler.
         """
         lines = [*self.lowered.notes, *(str(remark) for remark in self.remarks.entries)]
         if not spills.are_known(self.lowered.target):
-            lines.append("no ptxas is installed: what spills is not known, and no schedule was chosen again for it")
+            lines.append(
+                "no ptxas is installed: spills are unknown, and no other schedule is chosen for kernels that spill"
+            )
         lines.append(f"assembled by {chosen_assembler(self.lowered.target)}")
         return "\n".join(lines)
 

@@ -31,11 +31,11 @@ C = TypeVar("C", bound=_HasBinaries)
 
 
 class Refused(Exception):
-    """Kernels could not be compiled with these schedules.
+    """A compilation failed with these schedules.
 
     Attributes:
-        error: why.
-        chosen: the schedules.
+        error: the compiler's error.
+        chosen: the schedules, by kernel.
     """
 
     def __init__(self, error: MlirFuseError, chosen: Chosen):
@@ -83,7 +83,10 @@ def _new(found: Mapping[str, Attempt], attempts: Attempts) -> dict[str, Attempt]
 
 
 def _attempts_in(compiled: C, chosen: Chosen, attempts: Attempts, assemble: Assemble) -> dict[str, Attempt]:
-    """Those kernels that spill, and those of another schedule that the assembler refuses."""
+    """An attempt for each kernel that spills, or that the assembler refuses.
+
+    Raises the assembler's error for a kernel without earlier attempts, which has no other schedule to return to.
+    """
     found: dict[str, Attempt] = {}
     for resources in _reports(list(compiled.binaries.values()), assemble):
         if isinstance(resources, _Refusal):

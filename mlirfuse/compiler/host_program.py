@@ -55,7 +55,7 @@ class Value:
 
     Attributes:
         origin: `argument` or `buffer`.
-        position: which argument, or which buffer.
+        position: index of the argument or buffer.
         shape: extents of the view; None for an argument or a buffer as it is.
         axes: for each dimension of a transposed view, that of `shape` which it runs along; None for all in order.
     """

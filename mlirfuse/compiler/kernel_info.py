@@ -67,7 +67,7 @@ class WorkspaceInfo:
         kind: `semaphores` or `scratch`.
         element_bytes: size of an element.
         shape: extents, over the extents that `operands` names.
-        operands: as `KernelInfo.grid_operands`.
+        operands: (argument, dimension) pairs, as `KernelInfo.grid_operands`.
     """
 
     arg: int
@@ -91,8 +91,9 @@ class KernelInfo:
         parameters: the compiled kernel's parameters, in order.
         dynamic_shared_bytes: shared memory that the launch must ask for, bytes.
         workspaces: the arguments that the launcher supplies by itself; they follow all others.
-        cooperative: whether the grid must be launched as a whole: its blocks wait for each other.
-        dependent: whether it may start before its predecessor in the stream has ended, for which it waits itself.
+        cooperative: whether the launch must be cooperative: the blocks of the grid wait for each other.
+        dependent: whether the kernel may start before its predecessor in the stream has ended (programmatic dependent
+            launch); the kernel waits for the predecessor itself.
     """
 
     name: str

@@ -200,13 +200,13 @@ class _Reader:
         return Symbol(self.extents.index((argument, dim)))
 
 
-def _product(factors: list[Expression]) -> Expression:
+def _product(extents: list[Expression]) -> Expression:
     result: Expression = Constant(1)
-    for factor in factors:
-        if isinstance(result, Constant) and isinstance(factor, Constant):
-            result = Constant(result.value * factor.value)
+    for extent in extents:
+        if isinstance(result, Constant) and isinstance(extent, Constant):
+            result = Constant(result.value * extent.value)
         else:
-            result = factor if result == Constant(1) else Binary("mul", result, factor)
+            result = extent if result == Constant(1) else Binary("mul", result, extent)
     return result
 
 

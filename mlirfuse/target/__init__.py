@@ -14,19 +14,19 @@ from mlirfuse.target.table import DEFAULT, KIB, TARGETS
 __all__ = ["DEFAULT", "KIB", "LINE", "SECTOR", "TARGETS", "Target", "target_of"]
 
 SECTOR, LINE = 32, 128
-"""Bytes that memory moves at least, and of a cache line, which are the same on all that are known here (CUDA
-Programming Guide, "Device Memory Accesses")."""
+"""Bytes of a memory transaction and of a cache line, equal on all known architectures (CUDA Programming Guide,
+"Device Memory Accesses")."""
 
 
 def target_of(target: str | Target | None, sms: int = 0) -> Target:
     """The target of that name (`DEFAULT` for None), or the one that is given.
 
     Args:
-        target: the name, or a target, the number of whose SMs may differ from the known one's.
-        sms: how many SMs it is to have; 0 for as many as it has.
+        target: the name, or a known target, whose number of SMs may have been changed by `with_sms`.
+        sms: the number of SMs of the result; 0 keeps the target's.
 
     Raises:
-        TargetError: it is not known, or has no SM.
+        TargetError: the target is unknown, or would have less than one SM.
     """
     name = DEFAULT if target is None else target.chip if isinstance(target, Target) else target
     known = TARGETS.get(name) if isinstance(name, str) else None

@@ -24,9 +24,9 @@ class Target:
         portable_cluster: largest portable thread-block cluster of the architecture; 1 where there are none.
         has_float8_conversions: `cvt` from and to float8.
         has_tma: bulk and tensor copies, bulk prefetches, and mbarriers that count their bytes.
-        has_dependent_launch: `griddepcontrol`, by which a kernel starts before its predecessor has ended.
+        has_dependent_launch: programmatic dependent launch (`griddepcontrol`).
         has_vector_reductions: `red` of two and four floats at once.
-        has_setmaxnreg: warpgroups share registers out among them.
+        has_setmaxnreg: `setmaxnreg`, which moves registers between warpgroups.
         has_wgmma: products of warpgroups, Hopper's `wgmma`.
         has_tcgen05: products in tensor memory, Blackwell's `tcgen05`; mlirfuse has no instruction family for it yet.
     """
@@ -55,7 +55,7 @@ class Target:
 
     @property
     def max_cluster(self) -> int:
-        """Blocks of the largest cluster that the device holds: a part of one may have few SMs."""
+        """Blocks of the largest cluster that fits the SMs, of which a partition of a device (MIG) may have few."""
         return min(self.portable_cluster, 1 << (self.sms.bit_length() - 1))
 
     @property
@@ -81,5 +81,5 @@ class Target:
     def with_sms(self, sms: int) -> Target:
         """The same architecture with another SM count; raises `TargetError` for less than one."""
         if sms < 1:
-            raise TargetError(f"{sms} SMs of {self.chip} run no block", hint="1 or more")
+            raise TargetError(f"{sms} SMs of {self.chip}: a target needs at least one", hint="give 1 or more")
         return replace(self, sms=sms)

@@ -104,7 +104,7 @@ def test_arguments_by_name_and_in_any_number() -> None:
     np.testing.assert_array_equal(fused(rows(2), rows(2)), rows(2) * 2)
     np.testing.assert_array_equal(fused(x=rows(2)), rows(2))
     for wrong in ({"k": 2}, {"x": rows(2), "k": 2}):
-        with pytest.raises(ArgumentError, match="beside \\*args"):
+        with pytest.raises(ArgumentError, match="cannot be mixed with \\*args"):
             fused(*([rows(2)] if "x" not in wrong else []), **wrong)
 
 
