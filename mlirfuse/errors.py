@@ -20,8 +20,8 @@ class MlirFuseError(Exception):
 
     Args:
         message: what was asked and what is wrong with it, on one line.
-        where: what it is about: an op, a value or a location, named by its `file:line:column`, or the text of another
-            place, such as an argument's name, a pipeline position, `file:line`.
+        where: the place of the error: an op, a value or a location, named by its `file:line:column`, or a text such
+            as an argument's name, a pipeline position or `file:line`.
         hint: what the user can do about it.
     """
 
@@ -47,7 +47,7 @@ class MlirFuseError(Exception):
 
 @contextmanager
 def errors_at(op: ir.Operation) -> Iterator[None]:
-    """Errors inside that name no place, as of functions that know no IR, are about this op."""
+    """Context in which errors without a place, as of functions that know no IR, get the place of an op."""
     try:
         yield
     except MlirFuseError as error:
@@ -86,7 +86,7 @@ class IRError(MlirFuseError):
 
 
 class PassError(MlirFuseError):
-    """A pass met IR that its precondition excludes, or was asked for something illegal."""
+    """IR violates a pass's precondition, or an option or a schedule asks for something illegal."""
 
 
 class ScheduleError(PassError):
@@ -112,7 +112,7 @@ class RuntimeLaunchError(MlirFuseError):
 
 
 class InterpreterError(MlirFuseError):
-    """The interpreter met an op it has no rule for, or a kernel broke one of its checks."""
+    """The interpreter has no rule for an op, or a kernel violates one of the interpreter's checks."""
 
 
 class MiscompilationWarning(UserWarning):

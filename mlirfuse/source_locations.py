@@ -1,4 +1,4 @@
-"""Places in the user's files, as people write them: `file:line:column`."""
+"""Source locations as text: `file:line:column`."""
 
 from __future__ import annotations
 

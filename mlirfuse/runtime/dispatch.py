@@ -44,8 +44,8 @@ class Dispatcher:
     """Runs a function on arrays, with one launch plan a signature.
 
     Args:
-        prepare: compiles, or finds compiled, the program for what `read_argument` says of each argument. It is called
-            once a new signature, and may return what it returned for another.
+        prepare: returns the program, compiled or cached, for the descriptions that `read_argument` gives of the
+            arguments. It is called once a new signature; several signatures may share a program.
         names: the parameters' names, for messages.
     """
 
@@ -56,7 +56,7 @@ class Dispatcher:
         self._last: _Kind | None = None
 
     def __call__(self, args: tuple[Any, ...], out: Any = None, stream: object = None) -> Any:
-        """Launches the function's kernels and returns what it returns, or `out`.
+        """Launches the function's kernels and returns its results, or `out`.
 
         Args:
             args: positional arguments: arrays, numbers, and constants of the compilation.

@@ -129,7 +129,7 @@ class _Planner:
         blocks = info.blocks(shapes, partial(self.resident, info.name))
         if not blocks and any(prod(operand.shape) for operand in operands[len(launch.inputs) :]):
             raise IRError(
-                f"{info.name} has no blocks for these extents, and results with elements that nothing would write",
+                f"{info.name} has no blocks for these extents, but its results have elements, which stay unwritten",
                 where=self.layout.program.name,
                 hint="compile for the extents that are 0: calls of fused functions do",
             )

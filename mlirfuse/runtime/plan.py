@@ -28,10 +28,10 @@ class LaunchPlan:
     """Launches a host program's kernels for arguments of certain shapes, dtypes and strides on one device.
 
     Args:
-        program: what to run.
+        program: the host's buffers and launches.
         kernels: the loaded kernels by name.
-        arguments: what the arguments of every call are; only pointers and numbers may differ. Those that are
-            constants of the compilation are no arguments of the program.
+        arguments: the arguments of every call, which differ only in pointers and numbers. Constants of the compilation
+            are no arguments of the program.
 
     Raises:
         ArgumentError: the arguments do not fit the program, or lie on another device than the kernels.

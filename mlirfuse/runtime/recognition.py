@@ -31,8 +31,8 @@ def unknown(args: Arrays, out: Any) -> list[int] | None:
 def recogniser(args: Arrays, out: Any = None) -> Recogniser:
     """Recognises calls with arrays like these.
 
-    It recognises no call with a number, an array of another framework than CuPy and PyTorch, a pointer that is not
-    aligned to `ALIGNMENT` bytes, or a CuPy array that is not C-contiguous.
+    A recogniser accepts no call with a number, an array of another framework than CuPy and PyTorch, a pointer that is
+    not aligned to `ALIGNMENT` bytes, or a CuPy array that is not C-contiguous.
 
     Args:
         args: the arguments.

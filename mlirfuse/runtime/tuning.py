@@ -16,7 +16,7 @@ COLD_BYTES, MOST_SETS = 256 << 20, 256
 """Bounds of a measurement. Calls rotate over sets of arguments whose total is far larger than the L2."""
 
 GRAPH_US = 600.0
-ROUNDS = 5
+LAUNCHES = 5
 
 
 def random_arguments(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype]) -> list[list[Any]]:
@@ -53,14 +53,14 @@ def measure(call: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> float:
         outputs = [call(*arguments, stream=stream) for arguments in sets]
         stream.synchronize()
         once = _elapsed(stream, lambda: _call_all(call, sets, outputs, stream))
-        turns = max(1, round(GRAPH_US / max(once, 1.0)))
+        repetitions = max(1, round(GRAPH_US / max(once, 1.0)))
         stream.begin_capture()
-        for _ in range(turns):
+        for _ in range(repetitions):
             _call_all(call, sets, outputs, stream)
         graph = stream.end_capture()
         graph.launch(stream)
-        times = [_elapsed(stream, lambda: graph.launch(stream)) for _ in range(ROUNDS)]
-    return statistics.median(times) / (turns * len(sets))
+        times = [_elapsed(stream, lambda: graph.launch(stream)) for _ in range(LAUNCHES)]
+    return statistics.median(times) / (repetitions * len(sets))
 
 
 def _call_all(call: Callable[..., Any], sets: Sequence[Sequence[Any]], outputs: Sequence[Any], stream: Any) -> None:

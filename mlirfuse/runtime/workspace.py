@@ -216,7 +216,7 @@ def _allocate(nbytes: int, *, zeroed: bool) -> _Block:
             pointer = runtime.malloc(nbytes)
         except runtime.CUDARuntimeError as error:
             raise RuntimeLaunchError(
-                f"there are no {nbytes} bytes for a workspace: {error}",
+                f"cannot allocate a workspace of {nbytes} bytes: {error}",
                 hint="free memory of the device, also what the pools of CuPy and PyTorch keep",
             ) from error
         if zeroed:

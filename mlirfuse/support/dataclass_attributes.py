@@ -45,7 +45,7 @@ def to_attribute(value: Any) -> ir.Attribute:
 
 
 def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
-    """The dataclass that `to_attribute` made the attribute of.
+    """The dataclass of an attribute: the inverse of `to_attribute`.
 
     Raises:
         ScheduleError: an entry is missing, unknown or of another kind.

@@ -1,9 +1,9 @@
 """Element types: one frozen object a dtype, with its NumPy and MLIR names.
 
 Every stage of the compiler supports all of them; promotion follows the Python array API standard
-(https://data-apis.org/array-api/latest/API_specification/type_promotion.html) with bfloat16 beside float16: the two
-meet in float32. The two float8 types (OCP 8-bit floating point, E4M3 without infinities and E5M2) are for storage and
-matrix products: they can be read, written, cast and multiplied as matrices, and support no other arithmetic.
+(https://data-apis.org/array-api/latest/API_specification/type_promotion.html) with bfloat16 beside float16, whose
+common type is float32. The two float8 types (OCP 8-bit floating point, E4M3 without infinities and E5M2) are for
+storage and matrix products: they can be read, written, cast and multiplied as matrices, and have no other arithmetic.
 """
 
 from __future__ import annotations

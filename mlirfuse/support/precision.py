@@ -29,7 +29,7 @@ DROPPED_BITS = 13
 
 
 def to_tf32(values: np.ndarray, *, ties: Literal["away", "even"] = "away") -> np.ndarray:
-    """float32 rounded to tf32, to nearest: ties away from zero as `cvt.rna.tf32.f32` has it, or to even as the TMA."""
+    """float32 rounded to tf32, to nearest: ties away from zero as `cvt.rna.tf32.f32`, or to even as the TMA."""
     bits = values.astype(np.float32).view(np.uint32)
     half = np.uint32(1 << (DROPPED_BITS - 1))
     up = half if ties == "away" else half - 1 + (bits >> DROPPED_BITS & 1)

@@ -123,7 +123,9 @@ def erase(op: ir.Operation | ir.OpView) -> None:
             for use in result.uses:
                 if use.owner.operation not in inside:
                     user = use.owner.operation.name
-                    raise PassError(f"{op.operation.name} is to go, but {user} still uses {inner.name}", where=inner)
+                    raise PassError(
+                        f"{op.operation.name} cannot be erased: {user} still uses {inner.name}", where=inner
+                    )
     op.operation.erase()
 
 

@@ -20,7 +20,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(cls: type[T], plain: Any) -> T:
-    """The dataclass that `to_plain` made the plain form of; raises `ScheduleError` for anything else."""
+    """The dataclass of a plain form: the inverse of `to_plain`; raises `ScheduleError` for anything else."""
     hints = type_hints(cls)
     if not isinstance(plain, dict) or set(plain) != set(hints):
         raise ScheduleError(f"{plain!r} is no {cls.__name__}", hint=f"fields: {', '.join(hints)}")

@@ -13,12 +13,12 @@ NEGATIVE = -2
 """A stride that may be negative."""
 
 PACKED = -3
-"""The extent times the stride of the next dimension whose extent is not 1: both can be seen as one dimension."""
+"""A packed stride: extent times stride of the next dimension whose extent is not 1, so that both can be merged."""
 
 Extents = Sequence[int | None]
 """None is an extent known at run time."""
 Groups = Iterable[Sequence[int]]
-"""Neighbouring dimensions that are one dimension on the other side of a reshape, for each of its dimensions."""
+"""For each dimension of one side of a reshape, the neighbouring dimensions of the other side that it stands for."""
 
 
 def split(strides: Sequence[int], groups: Groups, extents: Extents) -> list[int]:

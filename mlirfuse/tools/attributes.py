@@ -1,4 +1,4 @@
-"""Attributes of IR that comes from outside: what the dialect says of each, and of several together."""
+"""Verifies the attributes of IR that comes from outside, each alone and against one another."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mlirfuse.errors import IRError
 
 
 def verify_attributes(module: ir.Operation) -> None:
-    """Raises `IRError` for the first attribute that the dialect does not have, or not so.
+    """Raises `IRError` for the first attribute that the dialect does not have, or whose type or carrier is wrong.
 
-    What a declaration launches must be in the module. Raises `TargetError` for a module whose target is not known.
+    The kernel that a declaration launches must be in the module. Raises `TargetError` for an unknown target.
     """
     verify_fuse_attributes(module)
     target_of_module(module)
@@ -22,14 +22,14 @@ def verify_attributes(module: ir.Operation) -> None:
         if LAUNCH in function.attributes:
             kernel = ir.FlatSymbolRefAttr(function.attributes[LAUNCH]).value
             if kernel not in (present := _launched(module)):
-                what = f"{symbol(function)} launches @{kernel}, which the module does not have"
+                what = f"{symbol(function)} launches @{kernel}, which is not in the module"
                 kinds = "a kernel is a tile program, or a gpu.func in a gpu.module of the same name"
                 hint = f"kernels: {', '.join(present)}" if present else kinds
                 raise IRError(what, where=function, hint=hint)
 
 
 def _launched(module: ir.Operation) -> list[str]:
-    """The names of what declarations may launch: tile programs, and functions in `gpu.module`s of the same name."""
+    """The names of a module's kernels: tile programs, and functions in `gpu.module`s of the same name."""
     names = [symbol(kernel) for kernel in kernels(module)]
     for op in module.regions[0].blocks[0].operations:
         if op.operation.name == "gpu.module":

@@ -19,7 +19,7 @@ COMMANDS = {
     "explain": "say how a Python function was fused and scheduled, and why",
     "tune": "measure schedules of a Python function's contractions on the GPU, and keep the fastest",
     "calibrate": "measure this machine's GPU by microbenchmarks, for the cost model",
-    "selftest": "run on the GPU what assemblers are known to miscompile; say which one is used",
+    "selftest": "run known miscompilations of assemblers on the GPU; say which assembler is used",
     "run": "execute an IR file of the linalg, tile or gpu stage on the CPU, with checks",
 }
 

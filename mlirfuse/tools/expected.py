@@ -85,15 +85,15 @@ def unmet(expected: Iterable[Expectation], given: Iterable[Diagnostic], file: st
     pending = list(expected)
     problems = []
     for diagnostic in given:
-        met = next((entry for entry in pending if entry.matches(diagnostic)), None)
-        if met is not None:
-            pending.remove(met)
+        match = next((entry for entry in pending if entry.matches(diagnostic)), None)
+        if match is not None:
+            pending.remove(match)
         elif strict:
             problems.append(f"{diagnostic.place}: error: unexpected {diagnostic.severity}: {diagnostic.message}")
         for note in diagnostic.notes:
-            met = next((entry for entry in pending if entry.matches(note)), None)
-            if met is not None:
-                pending.remove(met)
+            match = next((entry for entry in pending if entry.matches(note)), None)
+            if match is not None:
+                pending.remove(match)
     for entry in pending:
         place = f"{file}:{entry.written_at}"
         problems.append(f'{place}: error: expected {entry.severity} "{entry.text}" was not produced')

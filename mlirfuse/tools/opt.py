@@ -175,7 +175,7 @@ def _ptx(module: ir.Module, asked: str | None, remarks: Remarks) -> str:
     target = None if asked is None else target_of(asked)
     for remark in remarks.entries:
         if remark.pass_name == FuseSegment.name and remark.kind == "declined" and GENERALIZE in remark.message:
-            hint = "kernels are made of linalg ops that state their loops; --linalg-generalize-named-ops makes such"
+            hint = "--linalg-generalize-named-ops rewrites named ops to linalg.generic"
             raise IRError(f"no kernel computes this: {remark.message}", where=remark.place, hint=hint)
     for kernel in kernel_func.kernels(module.operation):
         if ABI not in kernel.attributes:
@@ -198,7 +198,7 @@ def _ptx(module: ir.Module, asked: str | None, remarks: Remarks) -> str:
             raise IRError(what, hint="run --fuse-lower-pipeline")
         known = CHEAP_OPS | {"func.return", "func.call"}
         for op in (op for function in functions(module.operation) for op in body(function) if op.name not in known):
-            raise IRError(f"{what}: {op.name} is not put into kernels", where=op, hint="they are made of linalg ops")
+            raise IRError(f"{what}: {op.name} is not put into kernels", where=op, hint="kernels are made of linalg ops")
         raise IRError(what, hint="the functions compute nothing")
     return "\n".join(binary.ptx.rstrip("\n") + "\n" for binary in binaries.values())
 

@@ -120,7 +120,11 @@ def _elements(flag: str, parser: Parser) -> str:
     if not flag.startswith("--") or not (registry.find(name) or _is_upstream(name)):
         known = [*(f"--{known}" for known in (*pipeline.passes(), *pipeline.NAMED)), *_option_strings(parser)]
         close = difflib.get_close_matches(flag.partition("=")[0], known, n=1)
-        other = f"did you mean {close[0]}?" if close else f"{parser.prog} --help and --list-passes list what there is"
+        other = (
+            f"did you mean {close[0]}?"
+            if close
+            else f"{parser.prog} --help and --list-passes list all options and passes"
+        )
         hint = renamed("pass", name) or other
         raise ArgumentError(f"{flag!r} is neither an option nor a pass", hint=hint)
     return f"{name}{{{options}}}" if options else name

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are `ArgumentError`, so that every bad input exits with 1."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError(message, hint=f"{self.prog} --help lists what there is")
+        raise ArgumentError(message, hint=f"{self.prog} --help lists all options")
 
 
 def run_tool(tool: str, body: Callable[[], int]) -> int:

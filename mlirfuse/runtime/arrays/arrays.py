@@ -115,7 +115,7 @@ Reader = Callable[[Any, Key, list[Any]], None]
 
 
 def signature(args: Sequence[object]) -> tuple[Key, list[Any]]:
-    """The key of a call, and the run-time values of its arguments.
+    """The key of a call, and the pointers and numbers of its arguments.
 
     Returns:
         key: equal for calls that the same launch plan serves; its entries are hashable.
@@ -238,12 +238,12 @@ def _describe_cupy(array: Any) -> ArrayInfo:
 def _from_bytes(
     pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: object, device: int
 ) -> ArrayInfo:
-    """From strides in bytes, which need not be whole elements."""
+    """The description of an array with strides in bytes, which may be no multiples of the element size."""
     if isinstance(dtype, np.dtype) and not dtype.isnative:
         raise ArgumentError(f"dtype {dtype} is not in this machine's byte order", hint="cast it with .astype(...)")
     element = dtype_of(dtype)
     if any(stride % element.bytes for stride in strides):
-        raise ArgumentError(f"strides {strides} are not whole elements of {element.name}", hint="copy the array")
+        raise ArgumentError(f"strides {strides} are no multiples of the size of {element.name}", hint="copy the array")
     return _checked(ArrayInfo(pointer, shape, tuple(s // element.bytes for s in strides), element, device, "cupy"))
 
 

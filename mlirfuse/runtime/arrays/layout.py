@@ -1,4 +1,4 @@
-"""The concrete shapes of one call: a host program with every extent put in."""
+"""The concrete shapes of one call: a host program with a number for every extent."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class CallLayout:
 
     Attributes:
         program: the program.
-        arguments: what the arguments are.
+        arguments: the description of each argument.
         buffers: shape of each of the program's buffers.
-        results: what each result is.
+        results: the description of each result.
         outputs: the buffers that are results, each once, in order of the results.
         intermediates: the other buffers.
     """

@@ -44,8 +44,8 @@ class _Placed:
     def at(cls, word: int, info: ArrayInfo) -> _Placed:
         return cls(word, info, *info.span)
 
-    def meets(self, other: _Placed, words: Sequence[Any]) -> bool:
-        """Whether the two share memory, at the addresses in the words."""
+    def overlaps(self, other: _Placed, words: Sequence[Any]) -> bool:
+        """Whether two arrays share memory, at the addresses in a call's words."""
         first, second = words[self.word], words[other.word]
         if first + self.begin >= second + other.end or second + other.begin >= first + self.end:
             return False
@@ -81,7 +81,7 @@ class OutputPlan:
         out: what the caller gives, one array a result.
 
     Raises:
-        ArgumentError: the results do not fit into these.
+        ArgumentError: a result does not fit into the array given for it.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class OutputPlan:
 
     def _check_apart(self, values: Sequence[Any]) -> None:
         """Raises `ArgumentError` where an output overlaps an argument or another output."""
-        if any(output.meets(other, values) for output, others in self._apart_from for other in others):
+        if any(output.overlaps(other, values) for output, others in self._apart_from for other in others):
             raise ArgumentError(
                 "overlaps an argument or another output",
                 where=self._where,

@@ -100,5 +100,5 @@ def _unwritten(layout: CallLayout, number: int, result: Result, unwritten: np.nd
         f"no kernel wrote {np.count_nonzero(seen)} of the {seen.size} elements of result {number} "
         f"({result.dtype.name}, {shape}), the first at index {first}",
         where=layout.program.name,
-        hint="a defect of mlirfuse: please report the function and the shapes of its arguments",
+        hint="this is a bug in mlirfuse: please report the function and the shapes of its arguments",
     )

@@ -48,7 +48,7 @@ def cupy() -> ModuleType:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise RuntimeLaunchError(f"CUDA does not start: {error}", hint=_NO_GPU) from error
+        raise RuntimeLaunchError(f"CUDA cannot be initialised: {error}", hint=_NO_GPU) from error
     if count == 0:
         raise RuntimeLaunchError("there is no CUDA device", hint=_NO_GPU)
     return cupy

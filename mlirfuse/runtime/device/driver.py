@@ -43,7 +43,7 @@ def library() -> ctypes.CDLL:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         raise RuntimeLaunchError(
-            f"the CUDA driver is not there: {error}",
+            f"the CUDA driver cannot be loaded: {error}",
             hint="run on a machine with a GPU and its driver, or use target='interpret'",
         ) from error
 
@@ -86,7 +86,7 @@ def capture(stream: int) -> Capture:
     if status.value != _CAPTURING or graph.value is None:
         raise RuntimeLaunchError(
             "the capture of the stream has failed",
-            hint="something before was not allowed in a capture: capture again without it",
+            hint="an earlier call on the stream is not allowed during capture: capture again without it",
         )
     return Capture(number.value, graph.value)
 

@@ -59,7 +59,7 @@ class LoadedKernel:
                 )
                 blocks = min(blocks, clusters * info.cluster)
         if blocks < info.cluster:
-            raise RuntimeLaunchError("the device holds no block of the kernel", where=info.name)
+            raise RuntimeLaunchError("not one block of the kernel fits an SM", where=info.name)
         return blocks
 
 
@@ -100,7 +100,7 @@ def load_function(binary: KernelBinary, device: int, dynamic_shared_bytes: int =
                 cuda.driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED_BYTES, dynamic_shared_bytes)
     except cuda.driver.CUDADriverError as error:
         raise RuntimeLaunchError(
-            f"the driver does not load the kernel, compiled for {binary.target.chip}: {error}",
+            f"the driver refuses to load the kernel, compiled for {binary.target.chip}: {error}",
             where=binary.name,
             hint="compile for this device's architecture, and check that the driver is as new as the code",
         ) from error

@@ -105,7 +105,7 @@ def encode(shape: TensorMapShape, pointer: int) -> bytes:
         RuntimeLaunchError: the driver refuses it, or is too old to know of tensor maps.
     """
     if shape.dtype.name not in _DATA_TYPES:
-        raise RuntimeLaunchError(f"there are no tensor maps of {shape.dtype.name}")
+        raise RuntimeLaunchError(f"tensor maps cannot have elements of {shape.dtype.name}")
     rank = len(shape.extents)
     buffer = aligned_buffer(TENSOR_MAP_BYTES)
     extents = (ctypes.c_uint64 * rank)(*shape.extents)
@@ -118,7 +118,7 @@ def encode(shape: TensorMapShape, pointer: int) -> bytes:
     )  # fmt: skip
     if status:
         raise RuntimeLaunchError(
-            f"the driver makes no tensor map of extents {shape.extents}, strides {shape.strides} bytes and box "
+            f"the driver refuses a tensor map of extents {shape.extents}, strides {shape.strides} bytes and box "
             f"{shape.box} at {pointer:#x} (CUresult {status})"
         )
     return ctypes.string_at(buffer.address, TENSOR_MAP_BYTES)

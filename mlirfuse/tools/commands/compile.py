@@ -27,7 +27,11 @@ def run(options: argparse.Namespace) -> int:
     The table is also printed where the text goes into a file and ptxas is installed.
     """
     if options.stage is None and options.output != STREAM:
-        raise ArgumentError("there is no text to write without --stage", where="--output", hint="the table is printed")
+        raise ArgumentError(
+            "--output without --stage has no text to write",
+            where="--output",
+            hint="add --stage; the table is only printed",
+        )
     compiled = compile_function(options)
     if options.stage is None:
         Console().print(resource_table(compiled.resources))

@@ -29,7 +29,9 @@ from mlirfuse.tools.reporting import STREAM, read_text, write_bytes
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument("file", metavar="FILE.mlir", help="IR of the linalg, tile or gpu stage; - is standard input")
-    parser.add_argument("--function", metavar="NAME", help="what to run; without it, the file's only host function")
+    parser.add_argument(
+        "--function", metavar="NAME", help="the function to run; without it, the file's only host function"
+    )
     parser.add_argument(
         "--input",
         action="append",
@@ -40,10 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--result", action="append", default=[], metavar="SPEC", help="an output of a kernel on memrefs: f16[8,4096]"
     )
-    parser.add_argument("--order", choices=("launch", "reversed", "random"), default="launch", help="of the blocks")
-    parser.add_argument("--resident", type=int, metavar="N", help="how many blocks may be on the device at once")
+    parser.add_argument(
+        "--order", choices=("launch", "reversed", "random"), default="launch", help="order in which blocks start"
+    )
+    parser.add_argument("--resident", type=int, metavar="N", help="most blocks that run at once")
     parser.add_argument("--sms", type=int, default=SMS, metavar="N", help="SMs, for persistent kernels")
-    parser.add_argument("--seed", type=int, default=0, help="of random inputs and of --order=random")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs and of --order=random")
     parser.add_argument("--print", action="store_true", help="print the results' elements")
     parser.add_argument("--save", metavar="DIR", help="write the results there, as result_0.npy, ...")
 

@@ -1,4 +1,4 @@
-"""`mlirfuse selftest`: which assembler is used, and whether it and the driver's compile known hard patterns rightly."""
+"""`mlirfuse selftest`: names the assembler, and tests it and the driver's on known miscompilations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints what was run; 1 where a pattern is wrong as mlirfuse emits it."""
+    """Prints the results; returns 1 where a pattern is miscompiled as mlirfuse emits it."""
     console = Console()
     target = device_target(options.device)
     console.print(f"Kernels for {target.chip} are assembled by {chosen_assembler(target)}.", highlight=False)

@@ -14,18 +14,18 @@ from mlirfuse.lowering.ptx.resources import KernelResources
 
 
 def print_resources(console: Console, compiled: Compiled) -> None:
-    """Prints the table of a function's kernels, or what is needed for it."""
+    """Prints the table of a function's kernels, or what to install where there is no ptxas."""
     if chosen_assembler().kind == DRIVER:
         console.print(
-            "No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine, and to have another "
-            "schedule chosen where one spills."
+            "No ptxas: pip install nvidia-cuda-nvcc to see registers, memory and spills, and to have another schedule "
+            "chosen where a kernel spills."
         )
         return
     console.print(resource_table(compiled.resources))
 
 
 def resource_table(kernels: Iterable[KernelResources]) -> Table:
-    """ptxas's report of each kernel, with spills marked and performance warnings, as no schedule should have any."""
+    """ptxas's report of each kernel; spills and performance warnings, which no schedule should have, are marked."""
     table = Table(title="Kernels", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("kernel", no_wrap=True)
     for column in ("threads", "cluster", "registers", "shared bytes", "stack bytes", "spill bytes"):

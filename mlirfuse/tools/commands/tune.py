@@ -56,7 +56,7 @@ class Trial:
 def run(options: argparse.Namespace) -> int:
     """Tunes every contraction of a function; returns 1 where none of a kernel's schedules ran."""
     if options.keep < 1:
-        raise ArgumentError(f"{options.keep} schedules are none to measure", where="--keep", hint="keep 1 or more")
+        raise ArgumentError(f"{options.keep} leaves no schedule to measure", where="--keep", hint="keep 1 or more")
     module, name, function = load_function(options.function)
     specs = specs_for(options, module, name)
     shapes = [static_shape(spec, f"argument {i} of {name}") for i, spec in enumerate(specs)]
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     found = problems(fused, specs, target)
     console = Console()
     if not found:
-        console.print(f"{name} has no contraction; nothing else has schedules to tune yet")
+        console.print(f"{name} has no contraction; only schedules of contractions can be tuned")
         return 0
     sets = tuning.random_arguments(shapes, [spec.dtype.numpy for spec in specs if isinstance(spec, TensorSpec)])
     failed = False
@@ -115,8 +115,8 @@ def measure_all(
     with Progress(transient=True) as progress:
         for schedule in progress.track(schedules, description=kernel):
             try:
-                pinned = fused.with_options(schedule={kernel: schedule})
-                trials.append(Trial(schedule, tuning.measure(pinned, sets)))
+                scheduled = fused.with_options(schedule={kernel: schedule})
+                trials.append(Trial(schedule, tuning.measure(scheduled, sets)))
             except MlirFuseError as error:
                 failures.append(f"{schedule.tile}: {error}".partition("\n")[0])
     return trials, failures
@@ -147,4 +147,4 @@ def report(
         table.add_row(*row, f"{trial.microseconds:.1f}", f"{estimate:.1f}")
     console.print(table)
     for failure in failures:
-        console.print(f"without a time: {failure}", highlight=False)
+        console.print(f"not measured: {failure}", highlight=False)

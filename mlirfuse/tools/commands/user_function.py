@@ -130,7 +130,7 @@ def _specs_of(module: ModuleType, name: str) -> Sequence[Spec]:
         raise ArgumentError(f"{SPECS} is {specs!r}", where=str(module.__file__), hint=hint)
     if name not in specs:
         raise ArgumentError(
-            f"nothing says what {name!r} is to be compiled for",
+            f"the types of the arguments of {name!r} are not given",
             where=str(module.__file__),
             hint=f"give --arg 'f16[?,4096]' for each argument, or define {SPECS} = {{{name!r}: [mf.TensorSpec(...)]}}",
         )

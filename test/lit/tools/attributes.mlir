@@ -37,7 +37,7 @@ func.func @f(%x: tensor<?x4xf32> {fuse.name = "x", fuse.align = 4 : i64, fuse.st
 
 // -----
 
-// expected-error @below {{f_0 launches @f_0_kernel, which the module does not have}}
+// expected-error @below {{f_0 launches @f_0_kernel, which is not in the module}}
 func.func private @f_0(tensor<4xf32>) -> tensor<4xf32> attributes {fuse.launch = @f_0_kernel}
 gpu.module @f_0_kernel {
   gpu.func @f_1_kernel(%x: memref<4xf32>, %y: memref<4xf32>) kernel {

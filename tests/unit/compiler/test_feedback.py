@@ -159,7 +159,7 @@ def test_without_an_assembler_the_first_schedules_stay(plain, monkeypatch):
     monkeypatch.setattr(spills, "are_known", lambda _: False)
     compiled = _lowered().compile()
     assert _texts(compiled) == _texts(plain)
-    assert "no ptxas is installed: what spills is not known" in compiled.explain()
+    assert "no ptxas is installed: spills are unknown" in compiled.explain()
 
 
 def test_what_runs_nowhere_is_not_assembled(monkeypatch):

@@ -214,7 +214,7 @@ def test_reversed_arrays_begin_behind_their_memory() -> None:
         (Tensor((4,), "complex64"), "x: dtype 'complex64' is not supported"),
         (ndarray((4,), "uint8"), "x: dtype 'uint8' is not supported"),
         (ndarray((4,), ">f4"), "x: dtype >f4 is not in this machine's byte order"),
-        (ndarray((4,), strides=(6,)), "x: strides .* are not whole elements"),
+        (ndarray((4,), strides=(6,)), "x: strides .* are no multiples of the size"),
         (ndarray((4,), pointer=POINTER + 2), "x: the pointer is not aligned to float32"),
     ],
 )

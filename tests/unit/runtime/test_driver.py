@@ -29,7 +29,7 @@ def store(pointer, value) -> int:
 def test_no_driver(monkeypatch: pytest.MonkeyPatch):
     driver.library.cache_clear()
     monkeypatch.setattr(ctypes, "CDLL", lambda name: (_ for _ in ()).throw(OSError(f"no {name}")))
-    with pytest.raises(RuntimeLaunchError, match="the CUDA driver is not there: no libcuda"):
+    with pytest.raises(RuntimeLaunchError, match="the CUDA driver cannot be loaded: no libcuda"):
         driver.library()
     driver.library.cache_clear()
 

@@ -121,7 +121,7 @@ def test_a_result_with_elements_that_no_block_would_write(driver):
     """Calls of fused functions are compiled for no rows; a kernel for any number of them is not run for none."""
     run = dispatcher(driver, BESIDE)
     assert [result.shape for result in run((ndarray((3, 128), 1 << 20),))] == [(3, 128), (128,)]
-    with pytest.raises(IRError, match="beside has no blocks for these extents, and results with elements"):
+    with pytest.raises(IRError, match="beside has no blocks for these extents, but its results have elements"):
         run((ndarray((0, 128), 1 << 20),))
 
 

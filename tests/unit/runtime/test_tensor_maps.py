@@ -70,7 +70,7 @@ def test_memory_for_maps_is_aligned():
 
 
 def test_there_are_no_maps_of_some_types():
-    with pytest.raises(RuntimeLaunchError, match="no tensor maps of bool"):
+    with pytest.raises(RuntimeLaunchError, match="tensor maps cannot have elements of bool"):
         encode(TensorMapShape(dtype_of("bool"), (64, 64), (64,), (64, 64)), 0)
 
 

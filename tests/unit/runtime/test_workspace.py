@@ -185,7 +185,7 @@ def test_checking_names_the_kernel_and_the_slot(driver: Driver, monkeypatch: pyt
 
 
 def test_no_memory(driver: Driver):
-    with pytest.raises(RuntimeLaunchError, match=r"there are no \d+ bytes for a workspace: out of memory"):
+    with pytest.raises(RuntimeLaunchError, match=r"cannot allocate a workspace of \d+ bytes: out of memory"):
         dispatcher(driver, protocols.text("last_block"))((x(1 << 22),), stream=5)
 
 
@@ -207,7 +207,7 @@ def test_a_grid_is_no_larger_than_the_device(driver: Driver, fitting: int, block
 
 def test_a_kernel_of_which_no_block_fits(driver: Driver):
     driver.fitting = 0
-    with pytest.raises(RuntimeLaunchError, match="tickets_kernel: the device holds no block of the kernel"):
+    with pytest.raises(RuntimeLaunchError, match="tickets_kernel: not one block of the kernel fits an SM"):
         dispatcher(driver, protocols.text("tickets"))((x(),), stream=5)
 
 

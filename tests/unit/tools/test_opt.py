@@ -51,14 +51,14 @@ def test_the_target_of_the_command_line_replaces_the_modules(
         assert main([str(path), *arguments]) == 0
         assert f"fuse.target = {{{wanted}}}" in capsys.readouterr().out
     assert main([str(path), "--sms=0"]) == 1
-    assert "0 SMs of sm_89 run no block" in capsys.readouterr().err
+    assert "0 SMs of sm_89: a target needs at least one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("attribute", "message"),
     [
         ('{chip = "sm_42"}', "unknown target 'sm_42'"),
-        ('{chip = "sm_80", sms = 0 : i64}', "0 SMs of sm_80 run no block"),
+        ('{chip = "sm_80", sms = 0 : i64}', "0 SMs of sm_80: a target needs at least one"),
         ("{sms = 3 : i64}", "fuse.target of the module is {sms = 3 : i64}"),
         ('{chip = "sm_80", sm = 3 : i64}', "fuse.target of the module is"),
         ('"sm_80"', 'fuse.target is "sm_80", and must be a dictionary'),
