@@ -4,7 +4,7 @@
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
 
-// A sum over no rows is where it starts from; an elementwise result without rows is an array that nothing writes.
+// A sum over no rows is its initial value; an elementwise result without rows is an array that no kernel writes.
 
 // CHECK-LABEL: func.func @rows
 // CHECK-DAG: %[[NONE:.*]] = tensor.empty() : tensor<0x8xf32>
@@ -34,7 +34,7 @@ func.func @rows(%x: tensor<0x8xf32>) -> (tensor<0x8xf32>, tensor<8xf32>) {
 
 // -----
 
-// Reshapes and transposes of nothing, and extents of them.
+// Reshapes and transposes of empty tensors, and their extents.
 
 // CHECK-LABEL: func.func @views
 // CHECK-SAME: (%[[X:.*]]: tensor<0x?x8xf32>)
@@ -55,7 +55,7 @@ func.func @views(%x: tensor<0x?x8xf32>) -> (tensor<0x?xf32>, tensor<?x0xf32>) {
 
 // -----
 
-// What was asked of kernels on rows is dropped with them.
+// Schedules and other requests for removed kernels are dropped.
 
 // CHECK-LABEL: func.func @requests
 // CHECK-NOT: fuse.schedules

@@ -3,7 +3,7 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// One reads x along rows, one across them: together they read it once.
+// One kernel reduces x along rows, one over rows: merged they read x once.
 // CHECK-LABEL: func.func @shared_input(
 // CHECK: %[[R:.*]]:2 = call @f_0(%{{.*}}) : (tensor<?x64xf32>) -> (tensor<?xf32>, tensor<64xf32>)
 // CHECK-NEXT: return %[[R]]#0, %[[R]]#1
@@ -54,7 +54,7 @@ func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = 
 #row = affine_map<(d0, d1) -> (d0)>
 #one = affine_map<(d0) -> (d0)>
 #none = affine_map<(d0) -> ()>
-// The second asks x for an extent only: nothing is read twice.
+// The second kernel uses only an extent of x: no data are shared.
 // CHECK-LABEL: func.func @extent_alone(
 // CHECK: %[[R:.*]] = call @f_0(
 // CHECK: call @f_1(%{{.*}}, %[[R]])
@@ -105,7 +105,7 @@ func.func private @f_1(%x: tensor<?x64xf32>, %r: tensor<?xf32>) -> tensor<f32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// What only the second reads of the first is a value of the merged kernel, and is stored no more.
+// A result of the first kernel that only the second reads is no longer stored.
 // CHECK-LABEL: func.func @producer(
 // CHECK: call @f_0(%{{.*}}) : (tensor<?x64xf32>) -> tensor<64xf32>
 // CHECK-LABEL: func.func private @f_0(
@@ -149,7 +149,7 @@ func.func private @f_1(%x: tensor<?x64xf32>) -> tensor<64xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// Every tile of the second needs what the first knows when all rows have been read.
+// Every tile of the second kernel needs the first one's grid reduction.
 // CHECK-LABEL: func.func @second_pass(
 // CHECK: call @f_0(
 // CHECK: call @f_1(
@@ -193,7 +193,7 @@ func.func private @f_1(%x: tensor<?x64xf32>, %t: tensor<64xf32>) -> tensor<?xf32
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
-// Rows that both kernels reduce, each for itself, need no grid; there is nothing to mix.
+// Both kernels reduce within rows: there is no grid reduction.
 // CHECK-LABEL: func.func @rows_twice(
 // CHECK: call @f_0(
 // CHECK: call @f_1(
@@ -239,7 +239,7 @@ func.func private @f_1(%x: tensor<?x64xf32>) -> tensor<?xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// The caller may keep kernels apart.
+// The caller may ask for separate kernels.
 // CHECK-LABEL: func.func @apart(
 // CHECK: call @f_0(
 // CHECK: call @f_1(
@@ -284,7 +284,7 @@ func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// What the caller asks for and cannot have is an error that names the reason.
+// Where the requested fusion is impossible, an error gives the reason.
 func.func @impossible(%x: tensor<?x64xf32>) -> tensor<?xf32> attributes {fuse.mix_order = "fused"} {
   %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
   // expected-error @below {{mix-order fusion was asked for, but f_1 stays apart from f_0: it reduces a value that depends on a reduction over the grid, known at its end}}
@@ -449,7 +449,7 @@ func.func private @f_1(%x: tensor<?x256xf32>) -> tensor<256xf32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// What one makes reaches the other through a view that the host takes of it.
+// The second kernel reads a result of the first through a view of the host.
 func.func @host_between(%x: tensor<64x256xf32>) -> (tensor<64x256xf32>, tensor<64xf32>) {
   %0 = call @f_0(%x) : (tensor<64x256xf32>) -> tensor<64x256xf32>
   %v = tensor.expand_shape %0 [[0], [1, 2]] output_shape [64, 256, 1] : tensor<64x256xf32> into tensor<64x256x1xf32>
@@ -501,7 +501,7 @@ func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// A view of what the first returns, taken before the second is called, moves behind the call that has taken their place.
+// A view of the first kernel's result moves behind the call of the merged kernel.
 // CHECK-LABEL: func.func @early_view(
 // CHECK: %[[R:.*]]:2 = call @f_0(%{{.*}}) : (tensor<64x256xf32>) -> (tensor<64xf32>, tensor<256xf32>)
 // CHECK-NEXT: %[[V:.*]] = tensor.expand_shape %[[R]]#0
@@ -541,7 +541,7 @@ func.func private @f_1(%x: tensor<64x256xf32>) -> tensor<256xf32>
 
 // -----
 
-// A kernel that is launched twice is nobody's to change, though its second launch reads what the first made.
+// A kernel with two launches is not merged.
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #column = affine_map<(d0, d1) -> (d1)>
 // CHECK-LABEL: func.func @launched_twice
@@ -586,7 +586,7 @@ func.func private @twice_1(%x: tensor<?x64xf32>) -> tensor<64xf32> attributes {f
 #col = affine_map<(d0, d1) -> (d1)>
 #id3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #row3 = affine_map<(d0, d1, d2) -> (d0, d1)>
-// The host reshapes what they share: batches of rows are rows to both, and the first gives its sums their shape back.
+// The host reshapes the shared data: both kernels run over rows, batches collapsed, and the sums are expanded again.
 // CHECK-LABEL: func.func @reshaped(
 // CHECK-SAME: %[[X:.*]]: tensor<?x16x64xf32>
 // CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0, 1], [2]] : tensor<?x16x64xf32> into tensor<?x64xf32>
@@ -679,7 +679,7 @@ func.func private @f_1(%x: tensor<256x64xf32>) -> tensor<256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// What two kernels read twice is less than the parts of one, which each of the two has whole.
+// Two kernels are faster: reading the shared data twice costs less than combining partials.
 // CHECK-LABEL: func.func @few_long_rows(
 // CHECK: call @f_0
 // CHECK: call @f_1
@@ -721,7 +721,7 @@ func.func private @f_1(%x: tensor<8x65536xf16>) -> tensor<65536xf16>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// Who asks for one kernel is not asked what it gains.
+// A request for one kernel overrides the cost model.
 // CHECK-LABEL: func.func @few_long_rows_asked_for(
 // CHECK: call @f_0(%{{.*}}) : (tensor<8x65536xf16>) -> (tensor<8xf16>, tensor<65536xf16>)
 // CHECK-NOT: call

@@ -190,7 +190,7 @@ func.func private @f_1(%x: tensor<64x256xf16> {fuse.align = 16 : i64}, %w: tenso
 
 // -----
 
-// The first kernel reduces.
+// The first kernel contains a reduction.
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #mk = affine_map<(m, n, k) -> (m, k)>

@@ -3,8 +3,8 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// A value of 4 bytes is neither written nor read: the second kernel reads the two of 2 bytes that it is made of, one of
-// which it read before. The sum that it also takes is small, so that the first kernel returns it in addition.
+// A value of 4 bytes is neither written nor read: the second kernel computes it from two values of 2 bytes, one of which
+// it read before, and from a small sum, which the first kernel returns in addition.
 // CHECK-LABEL: func.func @f(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x64xf16>, %[[Y:[a-z0-9]+]]: tensor<?x64xf16>
 // CHECK: %[[R:.*]]:2 = call @f_0(%[[X]]) : (tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<?xf32>)
@@ -76,8 +76,8 @@ func.func private @f_1(%n: tensor<?x64xf32>, %y: tensor<?x64xf16> {fuse.name = "
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// A kernel that is left without results is gone. What the host returns is written all the same, but need not be read
-// where its source takes fewer bytes.
+// A kernel without remaining results is erased. A value that the host returns is written in any case, but not read
+// where its source has fewer bytes.
 // CHECK-LABEL: func.func @gone(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<512x64xf16>
 // CHECK-NEXT: %[[S:.*]] = call @gone_1(%[[X]]) : (tensor<512x64xf16>) -> tensor<64xf32>
@@ -306,8 +306,8 @@ func.func private @product_1(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> te
 #none = affine_map<(d0, d1) -> ()>
 #one = affine_map<(d0) -> (d0)>
 #all = affine_map<(d0) -> ()>
-// The sum of a vector shares the columns of a matrix only through the op that reads both. What would be left without it
-// are reductions of unrelated data.
+// The sum of a vector shares the columns of a matrix only through the op that reads both. Without that op, reductions of
+// unrelated data would remain.
 // CHECK-LABEL: func.func @left(
 // CHECK: %[[A:.*]]:2 = call @left_0(
 // CHECK: call @left_1(%[[A]]#0)
@@ -363,7 +363,7 @@ func.func private @left_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
-// What is computed from nothing but numbers has no extent of its own: whoever reads it knows its rows from it alone.
+// A value computed from constants alone: its reader has no other input with the number of rows.
 // CHECK-LABEL: func.func @sized(
 // CHECK: %[[A:.*]]:2 = call @sized_0(
 // CHECK: call @sized_1(%[[A]]#0)

@@ -139,7 +139,7 @@ func.func @g(%x: tensor<32xf32>) -> tensor<32xf32> attributes {fuse.schedules = 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 // What is only returned transposed, or with a dimension of extent 1, is a view: the kernels write what they compute.
-// A transposed value that is reshaped has to be written as such.
+// A reshape of a transposed value needs a kernel that writes the transposed value.
 // CHECK-LABEL: func.func @final_views
 // CHECK: %[[K:.*]]:2 = call @final_views_0(
 // CHECK-DAG: linalg.transpose ins(%[[K]]#0
@@ -259,7 +259,7 @@ func.func @shared(%a: tensor<32x64xf32>, %b: tensor<32x64xf32>, %x: tensor<32x64
 
 // -----
 
-// A vector that both read is no reason: to read it once more costs nothing.
+// A shared vector is no reason to share a kernel, as reading it twice is cheap.
 // CHECK-LABEL: func.func @vector(
 // CHECK: call @vector_0(
 // CHECK: call @vector_1(
@@ -358,7 +358,7 @@ func.func @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> te
 
 // -----
 
-// Of what is split the kernel knows the strides, where they are known; of a run-time extent, that they follow.
+// The kernel of a split argument gets its strides where they are static; those of a dynamic extent are packed.
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 // CHECK-LABEL: func.func private @heads_0
 // CHECK-SAME: tensor<?x2x4xf16> {fuse.align = 16 : i64, fuse.strides = array<i64: -2, 4, 1>}
@@ -377,7 +377,7 @@ func.func @heads(%x: tensor<?x8xf16> {fuse.strides = array<i64: -2, 1>}, %e: ten
 
 // -----
 
-// Maps that select no different loops, or cut elements off, are accesses that no tile has.
+// Indexing maps that repeat a loop, or select some elements, are no accesses of tiles.
 #diagonal = affine_map<(d0) -> (d0, d0)>
 #one = affine_map<(d0) -> (d0)>
 func.func @diagonal(%x: tensor<32x32xf32>) -> tensor<32xf32> {
@@ -439,7 +439,7 @@ func.func @unread(%x: tensor<?x8xf32> {fuse.name = "x"}) -> tensor<?x8xf32> {
 #a = affine_map<(d0, d1, d2) -> (d0, d2)>
 #b = affine_map<(d0, d1, d2) -> (d2, d1)>
 #c = affine_map<(d0, d1, d2) -> (d0, d1)>
-// Only what renames an operand comes before a contraction. The transpose is another kernel's, and what nobody reads no kernel's.
+// Only views of an operand join the contraction. The transpose is in another kernel, and an unused op in none.
 // CHECK-LABEL: func.func @beside
 // CHECK-COUNT-2: call @beside_
 // CHECK-NOT: call
@@ -475,7 +475,7 @@ func.func @beside(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32
 #row = affine_map<(d0, d1) -> (d0)>
 #scalar = affine_map<(d0) -> ()>
 #vector = affine_map<(d0) -> (d0)>
-// What linalg-generalize-named-ops has made of a fill is one again, and part of the kernel that starts from it.
+// The generic form of a fill becomes a `linalg.fill` again, in the kernel that starts from it.
 // CHECK-LABEL: func.func @generic_fill(
 // CHECK: call @generic_fill_0(
 // CHECK-NOT: call
@@ -581,7 +581,7 @@ func.func @counted(%x: tensor<?x2xf32>) -> tensor<f32> {
 
 // -----
 
-// What reads three kernels joins the last of them, and so does what it alone shares with it; the sum has no loops in
+// An op that reads three kernels joins the last of them, and so does what it alone shares with it; the sum has no loops in
 // common with that, and stays.
 // CHECK-LABEL: func.func @reads_a_later_kernel_too(
 // CHECK-COUNT-2: call @reads_a_later_kernel_too_
@@ -679,7 +679,7 @@ func.func @three_with_another_between(%a: tensor<32x64xf32>, %b: tensor<32x64xf3
 
 // -----
 
-// A view of what a later kernel makes is in memory after that one alone: what reads it joins none of the earlier ones.
+// A view of a later kernel's result exists only after that kernel: its reader joins no earlier kernel.
 // CHECK-LABEL: func.func @reads_a_later_view_too(
 // CHECK-COUNT-4: call @reads_a_later_view_too_
 // CHECK-NOT: call

@@ -6,8 +6,8 @@
 
 #shared = #gpu.address_space<workgroup>
 
-// What all blocks read is evicted last; not what is written, is a workspace, has any number of elements, or stays where
-// it is in the program.
+// Data that all blocks read are evicted last, except arrays that are written, are workspaces or have dynamic extents, and
+// ordered loads.
 // REMARK: applied: row evicts 1 loads last, and 1 first up to 25 MB
 // CHECK-LABEL: gpu.func @row(
 // CHECK-SAME: fuse.evict_first_up_to = 26214400 : i64
@@ -40,8 +40,8 @@ gpu.module @row {
 
 // -----
 
-// A persistent loop's tiles come by copies that run ahead: these are streams, up to fewer bytes, and what blocks leave for each other
-// in scratch memory stays until it is loaded. Weights and results are neither.
+// The asynchronous copies of a persistent loop are streams, evicted first up to a smaller limit. Partials in scratch memory
+// are evicted last when stored, and first when loaded. Weights and results are left alone.
 // REMARK: applied: copies evicts 1 stores last, and 1 loads first; and 1 copies up to 20 MB
 // CHECK-LABEL: gpu.func @copies(
 // CHECK-SAME: fuse.evict_first_up_to = 20971520 : i64
@@ -80,7 +80,7 @@ gpu.module @copies {
 
 // -----
 
-// Copies that the schedule wants to stay leave it to what blocks leave for each other.
+// Copies without `streamed` are left alone; partials in scratch memory are marked.
 // REMARK: applied: stay evicts 1 stores last, and 0 loads first
 // CHECK-LABEL: gpu.func @stay(
 // CHECK-NOT: fuse.evict_first
@@ -194,7 +194,7 @@ gpu.module @tables {
 
 // -----
 
-// Without the number of threads, what a wave reads is not known.
+// Without a block size, the bytes of a wave are unknown.
 // REMARK: declined: the block size of unsized is unknown
 // CHECK-LABEL: gpu.func @unsized(
 // CHECK-NOT: fuse.evict

@@ -10,7 +10,7 @@
 // SM80-NOT: fuse.dependent_launch
 // SM80: declined: sm_80 has no programmatic dependent launch
 
-// Sizes are parameters, and shared memory is the block's own: what comes before the first load need not wait.
+// Sizes are parameters, and shared memory is the block's own: ops before the first global load need not wait.
 // CHECK-LABEL: gpu.func @row
 // CHECK-SAME: fuse.dependent_launch
 // REMARK: fuse-dependent-launch: applied: row waits for its predecessor before vector.load
@@ -73,7 +73,7 @@ gpu.module @clipped {
 
 // -----
 
-// Semaphores are other kernels' too.
+// Semaphores are global memory, shared with other kernels.
 // CHECK-LABEL: gpu.func @arrives
 gpu.module @arrives {
   gpu.func @arrives(%y: memref<4xi32>, %s: memref<1xi32> {fuse.workspace = "semaphores"}) kernel
@@ -105,7 +105,7 @@ gpu.module @quiet {
 
 // -----
 
-// What is not the block's own may be anybody's, however its address space is written.
+// All memory but shared memory is global, whatever the form of its address space.
 // CHECK-LABEL: gpu.func @spaces
 gpu.module @spaces {
   gpu.func @spaces(%x: memref<?xf32, 1>, %y: memref<?xf32, #gpu.address_space<global>>) kernel

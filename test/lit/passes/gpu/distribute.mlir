@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-distribute --canonicalize --cse --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A row in a warp: one wide load, a butterfly over the lanes, and a store by the first lane; no barrier.
+// A row in a warp: one wide load, a shuffle reduction over the lanes, and a store by the first lane; no barrier.
 // CHECK-LABEL: gpu.func @warp
 // CHECK-SAME: known_block_size = array<i32: 32, 1, 1>
 // CHECK: vector.load {{.*}}alignment = 16 : i64{{.*}} : memref<?x128xf32>, vector<4xf32>
@@ -109,7 +109,7 @@ func.func private @rows(%x: memref<?x128xf32> {fuse.align = 16 : i64}, %y: memre
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 2>}
-// A row over two blocks of a cluster: partial sums meet in distributed shared memory.
+// A row over two blocks of a cluster: partial sums are exchanged in distributed shared memory.
 // CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 * 2)>
 // CHECK-LABEL: gpu.func @cluster
 // CHECK-SAME: fuse.grid = #[[GRID]]
@@ -264,7 +264,7 @@ func.func private @one_row(%x: memref<6x128xf32>, %y: memref<6x128xf32>) attribu
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-// What is spilled to shared memory and wanted after the reduction only was never written to shared memory, and is not read from there.
+// A tile that is only used after the reduction is neither written to shared memory nor read from there.
 // CHECK-LABEL: gpu.func @spilled_for_later
 // CHECK-NOT: #gpu.address_space<workgroup>
 // CHECK: %[[EARLY:.*]] = vector.load %arg1
@@ -294,7 +294,7 @@ func.func private @spilled_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i6
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 5>, blocks = array<i64: 1, 1>}
 // In order: two fragments are loaded ahead of the one that is spilled to shared memory, and so are those that stay in registers; a thread
-// keeps two sums. What results are stored at is computed of coordinates that are not known before the reduction is done.
+// keeps two sums. The addresses of results depend on coordinates behind an optimization barrier at the reduction.
 // CHECK-LABEL: gpu.func @in_order
 // CHECK-COUNT-3: vector.load %arg0{{.*}} fuse.in_order
 // CHECK: vector.store {{.*}} fuse.in_order} : memref<512xf32, #gpu.address_space<workgroup>>
@@ -395,7 +395,7 @@ func.func private @no_layout(%x: memref<8xf32>) attributes {fuse.kernel} {
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Blocks that stay: the grid is the smaller of two numbers, one of which only the launch knows; in the kernel it is the
-// size of the grid. The last of them to arrive writes: one thread asks, and tells the others.
+// size of the grid. The last block writes: one thread reads the semaphore, and broadcasts the result.
 // CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0, s1] -> (s0 ceildiv 8, s1)>
 // CHECK-LABEL: gpu.func @last_block
 // CHECK-SAME: %{{.*}}: memref<1xi32> {fuse.workspace = "semaphores"})
@@ -440,7 +440,7 @@ func.func private @last_block(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y:
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 2>}
-// What the device holds counts whole clusters. Nobody asks what the arrival saw: no barrier follows it.
+// What the device holds counts whole clusters. The arrival's result is unused: no barrier follows it.
 // CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> ((s0 floordiv 2) * 2)>
 // CHECK-LABEL: gpu.func @resident_clusters
 // CHECK-SAME: fuse.grid = #[[GRID]], fuse.grid_operands = array<i64: -1, 1>
@@ -560,7 +560,7 @@ func.func private @run(%x: memref<?xf32>, %y: memref<?xf32>) attributes {fuse.ke
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-// Whether there is a row is asked once for all of its fragments, and inside of that whether the last one lies in it.
+// One branch tests the row for all of its fragments; a branch inside it tests the last fragment.
 // CHECK-LABEL: gpu.func @ragged_rows
 // CHECK: arith.addf
 // CHECK: arith.addf
@@ -589,8 +589,8 @@ func.func private @ragged_rows(%x: memref<?x200xf32> {fuse.align = 16 : i64}, %y
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 8>}
 // Rows of an odd number of elements are shifted: what holds whole rows is accessed by aligned vectors, of which the first
-// and the last one are masked; what all rows share is shifted into place. One element a thread is nowhere loaded but at
-// the end of the memory.
+// and the last one are masked; values that all rows share are shifted in registers. Single elements are loaded only at the
+// end of the memory.
 // CHECK-LABEL: gpu.func @shifted
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x513xf16>
 // CHECK: %[[START:.*]] = arith.muli %block_id_x, %c513
@@ -630,7 +630,7 @@ func.func private @shifted(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: me
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 5>, blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 64>}
 // Rows of whole vectors are shifted to lines of 64 elements. Of a fragment that may lie outside of its row the row's last
-// vector is read, and nothing is written; all that lies between is asked nothing. What all rows share lies as the rows do.
+// vector is read, and nothing is written; fragments in between have no tests. Values that all rows share are shifted alike.
 // CHECK-LABEL: gpu.func @lines
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x516xf16>
 // CHECK-SAME: %[[W:[a-z0-9]+]]: memref<516xf16>
@@ -679,8 +679,8 @@ func.func private @lines(%x: memref<?x516xf16> {fuse.align = 16 : i64}, %w: memr
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 8>}
-// With late addresses, where the row starts and how it is shifted is computed anew, of a row and of a thread that are not
-// known before the reduction is done.
+// With recomputed addresses, the start and shift of a row are computed again after the reduction, from row and thread
+// numbers behind an optimization barrier.
 // CHECK-LABEL: gpu.func @shifted_late
 // CHECK: %[[START:.*]] = arith.muli %block_id_x, %c513
 // CHECK: arith.andi %[[START]], %c7
@@ -712,8 +712,8 @@ func.func private @shifted_late(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, realigned = array<i64: 0, 1>}
-// Or they are realigned: two aligned windows of what holds whole rows become one fragment, and of the result, by way of shared
-// memory, one aligned vector. What all rows share is accessed as it lies.
+// Or they are realigned: two aligned windows of what holds whole rows become one fragment, and of the result, through shared
+// memory, one aligned vector. Values that all rows share are accessed unshifted.
 // CHECK-LABEL: gpu.func @realigned
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x513xf16>
 // CHECK-SAME: %[[W:[a-z0-9]+]]: memref<513xf16>

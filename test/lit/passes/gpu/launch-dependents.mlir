@@ -3,8 +3,7 @@
 // RUN: mlirfuse-opt --fuse-launch-dependents --fuse-launch-dependents --split-input-file %s | FileCheck %s
 // RUN: mlirfuse-opt --fuse-launch-dependents --lower-semaphores --lower-optimization-barriers --lower-kernel-abi --lower-flagged-accesses --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
 
-// What blocks have left for each other is read slice by slice: behind the loop over parts of the last slice there are
-// only stores.
+// Partials of other blocks are read slice by slice: after the loop over partials of the last slice there are only stores.
 // CHECK-LABEL: gpu.func @slices
 // REMARK: fuse-launch-dependents: applied: slices triggers the dependent launch after scf.for in the last iteration of scf.for
 // PTX-LABEL: .entry slices(
@@ -55,15 +54,15 @@ gpu.module @slices {
 
 // -----
 
-// Some threads store results, others bring what these need: the trigger is theirs who store.
-// CHECK-LABEL: gpu.func @mail
-// REMARK: applied: mail triggers the dependent launch after fuse.flagged_load
-// PTX-LABEL: .entry mail(
+// Some threads store results, others load partials for them: the storing threads trigger.
+// CHECK-LABEL: gpu.func @flags
+// REMARK: applied: flags triggers the dependent launch after fuse.flagged_load
+// PTX-LABEL: .entry flags(
 // PTX: ld.relaxed
 // PTX: griddepcontrol.launch_dependents;
 // PTX: ret;
-gpu.module @mail {
-  gpu.func @mail(%x: memref<64xf32>, %m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<64xf32>)
+gpu.module @flags {
+  gpu.func @flags(%x: memref<64xf32>, %m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<64xf32>)
       workgroup(%own : memref<64xf32, #gpu.address_space<workgroup>>)
       kernel attributes {known_block_size = array<i32: 128, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
     %c0 = arith.constant 0 : index
@@ -90,7 +89,7 @@ gpu.module @mail {
 
 // -----
 
-// Threads that take nothing out of the flagged buffer would be ahead of those that do.
+// Threads that read nothing from the flagged buffer would be ahead of those that do.
 // CHECK-LABEL: gpu.func @some
 // REMARK: applied: some triggers the dependent launch after fuse.flagged_load
 gpu.module @some {
@@ -123,8 +122,8 @@ gpu.module @some {
 
 // -----
 
-// Blocks that wait for nobody end together where there are no more of them than SMs. Where there are, those
-// behind the first do without.
+// Blocks that do not wait for one another end together where there are no more blocks than SMs. In larger grids only the
+// first blocks trigger.
 // CHECK-LABEL: gpu.func @alone
 // REMARK: applied: the first 132 blocks of alone trigger the dependent launch before memref.store
 // PTX-LABEL: .entry alone(
@@ -227,11 +226,11 @@ gpu.module @wide {
 
 // -----
 
-// CHECK-LABEL: gpu.func @walks
+// CHECK-LABEL: gpu.func @loops
 // CHECK-NOT: launch_dependents
 // REMARK: declined: results are stored in a loop
-gpu.module @walks {
-  gpu.func @walks(%x: memref<?x64xf32>, %y: memref<?x64xf32>)
+gpu.module @loops {
+  gpu.func @loops(%x: memref<?x64xf32>, %y: memref<?x64xf32>)
       kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.dependent_launch} {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -249,7 +248,7 @@ gpu.module @walks {
 
 // -----
 
-// Nor where only some threads walk, and others bring what they need.
+// Nor where only some threads loop, and others load for them.
 // CHECK-LABEL: gpu.func @roles
 // CHECK-NOT: launch_dependents
 // REMARK: declined: results are stored in a loop
@@ -285,7 +284,7 @@ gpu.module @roles {
 
 // -----
 
-// Behind a kernel that does not wait, one that does would see only part of what came before.
+// After a kernel that does not wait, a successor could miss writes of earlier kernels.
 // CHECK-LABEL: gpu.func @unmarked
 // CHECK-NOT: launch_dependents
 // REMARK: declined: the kernel does not wait for its predecessor
@@ -302,11 +301,11 @@ gpu.module @unmarked {
 
 // -----
 
-// CHECK-LABEL: gpu.func @turns
+// CHECK-LABEL: gpu.func @serial
 // CHECK-NOT: launch_dependents
 // REMARK: declined: its blocks wait for each other in a loop
-gpu.module @turns {
-  gpu.func @turns(%m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<?x64xf32>)
+gpu.module @serial {
+  gpu.func @serial(%m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<?x64xf32>)
       kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -346,7 +345,7 @@ gpu.module @much {
 
 // -----
 
-// Blocks that store elsewhere than where they have waited may be ahead of the others.
+// Blocks that store in a branch where they have not waited may be ahead of the others.
 // CHECK-LABEL: gpu.func @elsewhere
 // CHECK-NOT: launch_dependents
 // REMARK: declined: the blocks that store results have not waited for others

@@ -2,7 +2,7 @@
 
 #id = affine_map<(d0) -> (d0)>
 
-// Rows with gaps between them are no one row: the sum reads a copy, which two reshapes share.
+// Rows with gaps between them cannot be merged by a view: the sum reads a copy, which two reshapes share.
 // CHECK-LABEL: func.func @rows
 // CHECK: %[[COPY:.*]] = linalg.generic
 // CHECK-SAME: ins(%arg0 : tensor<?x8xf32>)
@@ -32,7 +32,7 @@ func.func @rows(%x: tensor<?x8xf32> {fuse.name = "x", fuse.strides = array<i64: 
 
 #id = affine_map<(d0) -> (d0)>
 
-// A reshape that is only returned is the framework's to make.
+// A reshape that is only returned is left to the framework.
 // CHECK-LABEL: func.func @returned
 // CHECK-NOT: linalg.generic
 // CHECK: return
@@ -46,7 +46,7 @@ func.func @returned(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> t
 
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 
-// To split a dimension is a view of any array, and so is to make one of what follows from each other.
+// Splitting a dimension is a view of any array, and so is merging packed dimensions.
 // CHECK-LABEL: func.func @views
 // CHECK: tensor.expand_shape %arg0
 // CHECK-NEXT: tensor.collapse_shape

@@ -2,7 +2,7 @@
 // RUN: mlirfuse-opt --fuse-fold-casts=through-rounding=true --split-input-file %s | FileCheck %s --check-prefix=FAST
 
 #id = affine_map<(d0) -> (d0)>
-// Widened and narrowed again, by two ops: nothing is left of the casts, and the sum reads the argument.
+// A widening and a narrowing cast in two ops fold to nothing, and the sum reads the argument.
 // CHECK-LABEL: func.func @there_and_back(
 // CHECK-SAME: %[[X:.*]]: tensor<8xf16>)
 // CHECK-NOT: arith.extf
@@ -61,7 +61,7 @@ func.func @transposed(%x: tensor<4x8xbf16>) -> tensor<8xf64> {
 // -----
 
 #id = affine_map<(d0) -> (d0)>
-// A narrowing cast rounds: it stays, unless rounding may be skipped. Then only what is returned is rounded.
+// A narrowing cast rounds: it stays, unless rounding may be skipped. Then only the returned value is rounded.
 // CHECK-LABEL: func.func @rounded(
 // CHECK: arith.truncf
 // CHECK: arith.extf
@@ -128,7 +128,7 @@ func.func @integers(%x: tensor<8xi8>) -> tensor<8xf32> {
 // -----
 
 #id = affine_map<(d0) -> (d0)>
-// A cast that remains rounds as it did.
+// A remaining cast keeps its rounding mode.
 // CHECK-LABEL: func.func @rounding_mode(
 // CHECK: ^bb0(%[[A:.*]]: f32,
 // CHECK-NEXT: arith.truncf %[[A]] toward_zero : f32 to f16
@@ -146,7 +146,7 @@ func.func @rounding_mode(%x: tensor<8xf32>) -> tensor<8xf16> {
 // -----
 
 #id = affine_map<(d0) -> (d0)>
-// Rounding to single precision is what the function asked for: it stays, whatever may be skipped.
+// A rounding to single precision always stays.
 // CHECK-LABEL: func.func @single_precision(
 // FAST-LABEL: func.func @single_precision(
 // FAST: arith.mulf %{{.*}} : f64

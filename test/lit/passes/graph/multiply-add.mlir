@@ -66,7 +66,7 @@ func.func @centred(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> 
 
 #id = affine_map<(d0) -> (d0)>
 #all = affine_map<(d0) -> ()>
-// Neither a product that is added to one of the same factors, nor a sum of what a cast makes of a product, nor a maximum, nor half precision.
+// Not marked: a product added to one of the same operands, a product that is cast before its sum, a maximum, half precision.
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: fastmath
 // expected-remark @below {{no product is read only by sums, or reaches one result once}}
@@ -113,7 +113,7 @@ func.func @others(%x: tensor<8xf32>, %h: tensor<8xf16>) -> (tensor<8xf32>, tenso
 
 #id = affine_map<(d0) -> (d0)>
 // A product that is added to something, by an op of its own, in a value that goes into one result; and the same in a
-// value that two results show.
+// value that two results depend on.
 // CHECK-LABEL: func.func @results(
 // CHECK: arith.mulf %{{.*}} fastmath<contract> : f32
 // CHECK: arith.addf

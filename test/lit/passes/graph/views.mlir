@@ -92,7 +92,7 @@ func.func @rows(%x: tensor<4x8xf32>, %s: tensor<4xf32>, %v: tensor<8xf32>) -> (t
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 
-// Only the broadcast says over how many columns the sum runs.
+// Only the broadcast gives the number of columns of the sum.
 
 // CHECK-LABEL: func.func @alone
 // CHECK-COUNT-2: linalg.generic
@@ -115,7 +115,7 @@ func.func @alone(%s: tensor<4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// What yields its first operand is no copy where it has other results: the second one's reader is left alone.
+// An op with several results is no copy, though it yields its first operand: its readers are left alone.
 #id = affine_map<(d0) -> (d0)>
 // CHECK-LABEL: func.func @two_results
 // CHECK: %[[R:.*]]:2 = linalg.generic

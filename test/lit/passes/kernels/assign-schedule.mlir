@@ -24,11 +24,11 @@ func.func private @chosen(%x: tensor<?x4096xf32>) -> tensor<?xf32> attributes {f
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #transposed = affine_map<(d0, d1) -> (d1, d0)>
 // Sixteen lanes read a row of one array, and sixteen lanes write a row of the other.
-// CHECK-LABEL: func.func private @crossed
+// CHECK-LABEL: func.func private @transpose
 // CHECK-SAME: layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 2, 16>, repeats = array<i64: 4, 1>, vector = array<i64: 1, 4>, warps = array<i64: 8, 1>}
 // CHECK-SAME: tile = array<i64: 64, 64>
 // CHECK-SAME: transposed = {dim = 0 : i64, layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 16, 2>, repeats = array<i64: 1, 4>, vector = array<i64: 4, 1>, warps = array<i64: 1, 8>}, mirrored = false}
-func.func private @crossed(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> attributes {fuse.kernel} {
+func.func private @transpose(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<1024x512xf32>
   %0 = linalg.generic {indexing_maps = [#id, #transposed], iterator_types = ["parallel", "parallel"]}
        ins(%x : tensor<512x1024xf32>) outs(%e : tensor<1024x512xf32>) {
@@ -43,12 +43,12 @@ func.func private @crossed(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> att
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #transposed = affine_map<(d0, d1) -> (d1, d0)>
-// Tiles at (i, j) and (j, i) read the same two parts of an array.
+// Tiles at (i, j) and (j, i) read the same two regions of an array.
 // CHECK-LABEL: func.func private @mirrored
 // CHECK-SAME: transposed = {{.*}} mirrored = true
 // Rows shorter than a sector have no tiles in shared memory: lanes lie along the rows of one array, and vectors along those of the other.
 // CHECK-LABEL: func.func private @narrow
-// CHECK-NOT: crossed
+// CHECK-NOT: transposed
 // CHECK-SAME: lanes = array<i64: 8, 4>
 func.func private @mirrored(%x: tensor<512x512xf32>) -> tensor<512x512xf32> attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<512x512xf32>
@@ -75,10 +75,10 @@ func.func private @narrow(%x: tensor<5x1024xf32>) -> tensor<1024x5xf32> attribut
 
 #id = affine_map<(d0) -> (d0)>
 #one = affine_map<(d0) -> ()>
-// A row that no cluster holds is walked by the whole grid.
-// CHECK-LABEL: func.func private @walked
+// A row that no cluster holds is looped over by the whole grid.
+// CHECK-LABEL: func.func private @looped
 // CHECK-SAME: fuse.schedule = {{{.*}}persistent_loop = {{{.*}}dims = array<i64: 0>{{.*}}grid_reduction = "last_block"{{.*}}tile = array<i64: 4096>
-func.func private @walked(%x: tensor<1048577xf32>) -> tensor<f32> attributes {fuse.kernel} {
+func.func private @looped(%x: tensor<1048577xf32>) -> tensor<f32> attributes {fuse.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<f32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
@@ -96,7 +96,7 @@ func.func private @walked(%x: tensor<1048577xf32>) -> tensor<f32> attributes {fu
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A schedule that is there already is kept.
+// A given schedule is kept.
 // CHECK-LABEL: func.func private @given
 // CHECK-SAME: warps = array<i64: 1, 2>
 // expected-remark @below {{given: given tile (1, 256), 64 threads, 4 elements a thread, cluster 1, registers}}
@@ -241,7 +241,7 @@ func.func private @shifted(%x: tensor<?x8193xf16>) -> tensor<?xf16> attributes {
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #row = affine_map<(d0, d1) -> (d0)>
-// Where weights meet them, they are realigned instead.
+// Where values that all rows share are combined with them, they are realigned instead.
 // CHECK-LABEL: func.func private @realigned
 // CHECK-SAME: realigned = array<i64: 0, 1>, {{.*}} vector = array<i64: 1, 8>
 // expected-remark @below {{depth first, rows realigned in shared memory}}
@@ -310,7 +310,7 @@ func.func private @shifted_chunks(%x: tensor<?x513xf16>) -> tensor<?xf16>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// How the partials of a persistent loop are combined may be asked for on the host function; a second kernel takes a part from each of so
+// The host function may ask for the second stage of a persistent loop; a second kernel combines a partial of each of so
 // many blocks.
 // CHECK-LABEL: func.func private @asked_0(
 // CHECK-SAME: persistent_loop = {blocks = {{[0-9]+}} : i64, {{.*}}grid_reduction = "second_kernel"
@@ -385,9 +385,9 @@ module {
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// One row is no rows to loop over, and leaves no parts that anybody could finish.
+// A single row has no persistent loop, and no partials to combine.
 // CHECK-LABEL: func.func private @one_row_0(
-// CHECK-NOT: walk
+// CHECK-NOT: persistent_loop
 // CHECK: linalg.generic
 func.func @one_row(%x: tensor<1x256xf32>) -> tensor<256xf32> attributes {fuse.grid_reduction = "last_block"} {
   %0 = call @one_row_0(%x) : (tensor<1x256xf32>) -> tensor<256xf32>
@@ -492,7 +492,7 @@ func.func private @too_wide(%x: tensor<4096x4000000xf32>) -> (tensor<4096xf32>, 
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
-// A schedule that spilled is not taken again.
+// A schedule that spilled is not chosen again.
 // CHECK-LABEL: func.func private @spilled
 // CHECK-SAME: vector = array<i64: 1, 2>
 func.func private @spilled(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> attributes {fuse.kernel} {

@@ -3,7 +3,7 @@
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #row = affine_map<(d0, d1, d2) -> (d0)>
 #inner = affine_map<(d0, d1, d2) -> (d1, d2)>
-// Two dimensions that are reduced together, with a factor of both, are one row; the caller passes views.
+// Two dimensions that are reduced together become one row; the caller passes views.
 // CHECK-DAG: #[[ID:.*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-DAG: #[[COL:.*]] = affine_map<(d0, d1) -> (d1)>
 // CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d0)>
@@ -40,8 +40,8 @@ func.func private @rows_0(%x: tensor<?x64x80xf32> {fuse.align = 16 : i64}, %w: t
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #kept = affine_map<(d0, d1, d2) -> (d0, d1, 0)>
 #row = affine_map<(d0, d1, d2) -> (d0, d1)>
-// Two batch dimensions of run-time extent are one; the innermost keeps its static extent. A second call reads the view of
-// the first one's result, not that of what it was expanded to.
+// Two batch dimensions of run-time extent are one; the innermost keeps its static extent. A second call reads the first
+// one's collapsed result, without expanding and collapsing it.
 // CHECK-LABEL: func.func @batches
 // CHECK-DAG: %[[X:.*]] = tensor.collapse_shape %arg0 {{\[\[}}0, 1], [2]]
 // CHECK: %[[FIRST:.*]] = call @batches_0(%[[X]]) : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -105,7 +105,7 @@ func.func private @moved_0(%x: tensor<3x4x5xf32>) -> tensor<4x5x3xf32> attribute
 #col = affine_map<(d0, d1) -> (d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 // A bias has one of the dimensions only; a sum reduces one; a strided argument has gaps;
-// and a schedule names the dimensions that there are.
+// and a schedule refers to the existing dimensions.
 // expected-remark @below {{no neighbouring dimensions can be merged}}
 func.func private @bias(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<4x8xf32>
@@ -171,8 +171,8 @@ func.func private @run_0(%x: tensor<?x33xf32>) -> tensor<?x33xf32> attributes {f
 
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #swapped = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
-// What an op gets and does not read has a shape and no place in memory: whatever the order of its axes, and though the
-// argument that it is becomes another one where it is read.
+// An operand that an op uses only for its shape is replaced by a fill, whatever the order of its axes, and though another
+// op reads the same argument.
 // CHECK-DAG: #[[ID:.*]] = affine_map<(d0) -> (d0)>
 // CHECK-LABEL: func.func private @unread_0(%arg0: tensor<?xf32>) -> tensor<?xf32>
 // CHECK-SAME: fuse.result_extents = array<i64: 0, 0>
@@ -211,7 +211,7 @@ func.func private @unread_0(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
 // -----
 
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
-// Nothing that is read tells how many rows there are.
+// No input has the number of rows.
 func.func @rows_of_zeros(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32> {
   %0 = call @rows_of_zeros_0(%x) : (tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
   return %0 : tensor<?x3x4xf32>

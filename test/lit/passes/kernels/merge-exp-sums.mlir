@@ -1,6 +1,6 @@
 // RUN: mlirfuse-opt --fuse-merge-exp-sums --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
-// The exponentials that something else uses are computed again from the maximum.
+// Other uses of the exponentials compute them again from the maximum.
 // CHECK-LABEL: func.func private @merged
 // CHECK-SAME: (%[[X:.*]]: tensor<8x64xf32>)
 // CHECK: %[[M:.*]]:2 = "fuse.exp_sum"(%[[X]]) {dims = array<i64: 1>}

@@ -3,8 +3,8 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #each = affine_map<(d0) -> (d0)>
-// A row of a million numbers is 128 of 7816: the first kernel reduces these as it would reduce rows, the second one what
-// is left of a row, with all that follows. What comes before the sum is the first one's, with the number that it takes.
+// A row of a million numbers is split into 128 parts of 7816: the first kernel reduces parts as rows, with the ops before
+// the sum and their scalar, the second one the 128 results of a row, with all ops after the sum.
 // CHECK-LABEL: func.func @long
 // CHECK: %[[COUNT:.*]] = tensor.dim %arg0, %c0
 // CHECK: %[[APART:.*]] = tensor.expand_shape %arg0 {{\[\[}}0], [1, 2]] output_shape [%[[COUNT]], 128, 7816] : tensor<?x1000448xf32> into tensor<?x128x7816xf32>
@@ -62,7 +62,7 @@ func.func private @long_0(%x: tensor<?x1000448xf32> {fuse.align = 16 : i64}, %s:
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
-// What a block holds stays whole, and so do rows of a number that is known, which the grid loops over.
+// Rows that fit a block stay whole, and so do rows of a static number, which the grid loops over.
 // CHECK-LABEL: func.func @short
 // CHECK-NEXT: call @short_0(%arg0)
 // CHECK-NEXT: call @known_0(%arg1)
@@ -106,7 +106,7 @@ func.func private @known_0(%x: tensor<2x1000448xf32>) -> tensor<2xf32> attribute
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #column = affine_map<(d0, d1) -> (d1)>
-// Each part would add 1; and a number a column is not in rows.
+// Each part would add the initial value of 1; and a value a column is not read in rows.
 // CHECK-LABEL: func.func @others
 // CHECK-NEXT: call @one_0(%arg0)
 // CHECK-NEXT: call @columns_0(%arg0, %arg1)

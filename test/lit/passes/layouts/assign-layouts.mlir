@@ -43,7 +43,7 @@ func.func private @too_small(%x: memref<8x256xf32>)
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 4, 1>, blocks = array<i64: 1, 1>}
 #other = {vector = array<i64: 1, 1>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-// A layout that is there already stays; the loop is in that of the tile that it carries.
+// A given layout is kept; the loop gets the layout of the tile that it carries.
 // CHECK-LABEL: func.func private @several(
 // CHECK: scf.for
 // CHECK: vector.transfer_read %{{.*}}repeats = array<i64: 2, 1>, vector = array<i64: 1, 1>
@@ -74,12 +74,12 @@ func.func private @several(%x: memref<4x128xf32>, %z: memref<2x32xf32>, %y: memr
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// What a persistent loop has added up is stored apart by the warps that have made it; the branch is in the layout of the tile.
-// CHECK-LABEL: func.func private @totals(
+// The partials of a persistent loop are stored in a reduce-scatter layout; the branch gets the layout of the tile.
+// CHECK-LABEL: func.func private @reduce_scatter(
 // CHECK: vector.multi_reduction {{.*}}warps = array<i64: 2, 1>
 // CHECK: vector.transfer_write {{.*}}repeats = array<i64: 1, 1>{{.*}}warps = array<i64: 1, 2>
 // CHECK: } {fuse.layout = {{.*}}warps = array<i64: 2, 1>
-func.func private @totals(%x: memref<2x256xf32>, %some: i1, %y: memref<256xf32>)
+func.func private @reduce_scatter(%x: memref<2x256xf32>, %some: i1, %y: memref<256xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
         persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 2, 128>, second_stage_layout = #second_stage}}} {
   %c0 = arith.constant 0 : index

@@ -179,8 +179,8 @@ func.func private @shared_0_kernel(%x: memref<32x16xf16>, %w: memref<32x16xf16>,
 #layout = {vector = array<i64: 1, 1>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 2, 4>,
            blocks = array<i64: 1, 1>}
 
-// An operand of ones up to the last of 33 columns is read nowhere: its mask has the layout that its reads would have. What
-// uses the mask for something else has another one.
+// An operand of ones up to the last of 33 columns has no reads: its mask gets the layout that reads would have. Another use
+// of the mask has a clone.
 // CHECK-LABEL: func.func private @masked_0_kernel(
 // CHECK: %[[MASK:.*]] = vector.create_mask %{{.*}} {fuse.layout = {{.*}}} : vector<16x32xi1>
 // CHECK: %[[OTHER:.*]] = vector.create_mask %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : vector<16x32xi1>

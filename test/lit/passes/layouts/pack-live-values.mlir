@@ -28,8 +28,8 @@ func.func private @packed(%x: memref<8x256xf16>, %y: memref<8x256xf32>)
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// What a loop uses and does not change is narrow around it, and cast in each step: the barrier depends on the step's number,
-// so that nothing moves the cast out again. A row's number stays wide.
+// A loop-invariant tile stays narrow around the loop, and is cast in each step: the optimization barrier depends on the
+// step's number, so that the cast is not hoisted again. A row value stays wide.
 // CHECK-LABEL: func.func private @around_a_loop
 // CHECK: %[[N:.*]] = vector.transfer_read
 // CHECK: %[[ROW:.*]] = arith.extf %{{.*}} : vector<1x1xf16> to vector<1x1xf32>

@@ -47,7 +47,7 @@ func.func private @again(%s: memref<8x1x256xbf16, #shared>, %y: memref<8x256xf32
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// Two reductions that meet are one exchange; what had an optimization barrier in front of it has one behind it, to what it gives.
+// Two reductions share one exchange; an optimization barrier in front of the first is replaced by one behind it.
 // CHECK-LABEL: func.func private @one_round
 // CHECK: %[[C:.*]] = arith.constant dense<1.000000e+00> : vector<1x256xbf16>
 // CHECK: vector.multi_reduction <add>
@@ -94,7 +94,7 @@ func.func private @one_round(%s: memref<1x256xbf16, #shared>, %y: memref<8x256xf
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// What is in shared memory by then is another tile.
+// The slot holds another tile by then.
 // expected-remark @below {{no tile of shared memory is used across a reduction}}
 func.func private @overwritten(%a: memref<8x256xbf16>, %s: memref<1x256xbf16, #shared>, %y: memref<8x256xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, order = "depth", layout = #layout}} {

@@ -1,9 +1,10 @@
 // RUN: mlirfuse-opt --fuse-spill-to-shared --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 4>, blocks = array<i64: 1, 1>}
-// What is made before the reduction and used behind it goes through shared memory; a cast's narrow source has an optimization barrier already.
-// CHECK-LABEL: func.func private @parked
-func.func private @parked(%x: memref<8x1024xf16>, %w: memref<1024xf32>, %y: memref<8x1024xf32>)
+// A tile made before the reduction and used behind it goes through shared memory; the narrow source of a cast has an
+// optimization barrier already.
+// CHECK-LABEL: func.func private @spilled
+func.func private @spilled(%x: memref<8x1024xf16>, %w: memref<1024xf32>, %y: memref<8x1024xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1024>, order = "depth", shared_spill = 3 : i64, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f16
@@ -30,7 +31,7 @@ func.func private @parked(%x: memref<8x1024xf16>, %w: memref<1024xf32>, %y: memr
     // CHECK: %[[PE:.*]] = "fuse.optimization_barrier"(%[[KE]], %[[T]]) : (vector<1x1024xf32>, vector<1x1xf32>)
     // CHECK: arith.mulf %{{.*}}, %[[PE]]
     %4 = arith.mulf %v, %e : vector<1x1024xf32>
-    // What many blocks read is read again, or stays.
+    // Data that many blocks read are read again, or stay in registers.
     // CHECK: arith.mulf %{{.*}}, %[[W]]
     %5 = arith.mulf %4, %w0 : vector<1x1024xf32>
     vector.transfer_write %5, %y[%block, %c0] {in_bounds = [true, true]} : vector<1x1024xf32>, memref<8x1024xf32>
@@ -53,8 +54,8 @@ func.func private @in_registers() attributes {fuse.kernel, fuse.schedule = {tile
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 8, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
-// Reductions along columns: what they leave is no more than one fragment a thread, and stays in registers. It keeps its
-// lower rank where only a broadcast reads it.
+// Reductions along columns: their results, one fragment a thread, stay in registers, at their lower rank where only a
+// broadcast reads them.
 // CHECK-LABEL: func.func private @columns
 func.func private @columns(%x: memref<1024x8xf32>, %y: memref<1024x8xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1024, 8>, order = "depth", shared_spill = 3 : i64, layout = #layout}} {

@@ -13,7 +13,7 @@
 // CHECK-LABEL: func.func private @both_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x160xf32>, %[[W:[a-z0-9]+]]: memref<64x160xf32>
 // CHECK: scf.for %[[K:[a-z0-9]+]] =
-// Where rows end is known of the tile's second dimension now, and so is that nobody needs what lies behind them.
+// The mask of rows, and `fuse.undefined` on values past their end, now refer to the tile's second dimension.
 // CHECK: %[[A:.*]] = vector.transfer_read %[[X]][%[[ROW:.*]], %[[K]]], %{{.*}} {fuse.undefined = array<i64: 1>, in_bounds = [true, false], permutation_map = #[[KM]]} : memref<?x160xf32>, vector<32x16xf32>
 // CHECK: %[[B:.*]] = vector.transfer_read %[[W]][%{{.*}}, %[[K]]], %{{.*}} {in_bounds = [true, true], permutation_map = #[[KM]]} : memref<64x160xf32>, vector<32x32xf32>
 // CHECK: vector.contract {indexing_maps = [#[[K_M]], #[[K_N]], #{{.*}}], {{.*}}} %[[A]], %[[B]], %{{.*}} {fuse.instruction = "fma"}

@@ -4,8 +4,8 @@
 #row = affine_map<(d0) -> (0, d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
 #across = {vector = array<i64: 4, 1>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
-// What lies across is read in its own layout; tiles of one type go to the kernel's together, before one is used. The others
-// are left to the layout that is assigned later, and so is what is one number a row or a column.
+// Transposed arrays are read in the transposed layout; tiles of one type are converted together, before the first use. Other
+// tiles, and values of one number a row or a column, get their layout later.
 // CHECK-LABEL: func.func private @reads_kernel
 // CHECK: %[[X:.*]] = vector.transfer_read %{{.*}}fuse.layout = {{.*}}lanes = array<i64: 8, 4>{{.*}}memref<64x32xf32>
 // CHECK: %[[Y:.*]] = vector.transfer_read %{{.*}}fuse.layout = {{.*}}memref<64x32xf32>
@@ -50,7 +50,7 @@ func.func private @reads_kernel(%x: memref<64x32xf32>, %y: memref<64x32xf32>, %h
 #transposed = affine_map<(d0, d1) -> (d1, d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
 #across = {vector = array<i64: 4, 1>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
-// A result that lies across gets its tile in the layout in which it is written.
+// The tile of a transposed result is converted to the transposed layout before the write.
 // CHECK-LABEL: func.func private @writes_kernel
 // CHECK: %[[SUM:.*]] = arith.addf
 // CHECK: %[[T:.*]] = "fuse.convert_layout"(%[[SUM]]) {fuse.layout = {{.*}}lanes = array<i64: 8, 4>

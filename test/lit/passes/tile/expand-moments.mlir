@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-expand-moments --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Rows in chunks: the sum, and then the squares of what is left of its mean. Dynamic extents are the source's.
+// Rows in chunks: the sum, and then the squared deviations from the mean. Dynamic extents are the source's.
 // CHECK-LABEL: func.func private @chunked
 // CHECK-SAME: (%[[X:.*]]: tensor<?x1000xf32>)
 // CHECK-NOT: fuse.moments

@@ -127,11 +127,11 @@ func.func private @slices_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>}
 
-// The same through a flagged buffer: nothing is waited for but the numbers.
+// The same by flag-in-data exchange: blocks wait for the data alone.
 // CHECK-LABEL: func.func private @flagged_0_kernel(
 // CHECK-SAME: %[[MAIL:[a-z0-9]+]]: memref<4x32x32xf32> {fuse.workspace = "semaphores"})
 // CHECK-SAME: fuse.cooperative
-// Slices of equally many steps end equally far from where they begin.
+// Slices of equally many steps have a constant length.
 // CHECK: %[[LOWER:.*]] = affine.apply #{{[a-z0-9]+}}(%{{[0-9]+}})
 // CHECK: %[[STRIDE:.*]] = arith.constant 128 : index
 // CHECK: %[[LENGTH:.*]] = arith.constant 128 : index

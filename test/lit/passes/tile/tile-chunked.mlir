@@ -34,7 +34,7 @@ func.func private @f_0(%x: tensor<?x1000xf32>) -> tensor<?xf32>
 #row = affine_map<(d0, d1) -> (d0)>
 #keep = affine_map<(d0, d1) -> (d0, 0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// The first pass leaves the row in shared memory; the one that writes reads it there, and the argument no more.
+// The first pass stores the row to shared memory; the writing pass reads it from there instead of the argument.
 // CHECK-LABEL: func.func private @f_0_kernel(
 // CHECK: %[[STAGE:.*]] = memref.alloc() : memref<1x1024xf32, #gpu.address_space<workgroup>>
 // CHECK: scf.for %[[I:.*]] = {{.*}} iter_args
@@ -115,7 +115,7 @@ func.func private @f_0(%x: tensor<8x256xf32>) -> tensor<8x256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-// An extent known at run time is walked in groups of 32 chunks, whose sums are added up; what lies past its end is not.
+// An extent known at run time is processed in groups of 32 chunks, whose sums are combined separately; elements past its end are masked.
 // CHECK-LABEL: func.func private @f_0_kernel(
 // CHECK: scf.forall
 // CHECK: %[[M:.*]] = memref.dim %arg0

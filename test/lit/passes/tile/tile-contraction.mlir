@@ -16,7 +16,7 @@
 // CHECK-LABEL: func.func private @f_0_kernel(
 // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<32x32xf32>
 // CHECK: %[[SUM:.*]] = scf.for %[[K:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[ACC:.*]] = %[[ZERO]]) -> (vector<32x32xf32>)
-// Nobody depends on rows past the end; what is past the end of k is zero.
+// Rows past the end are undefined; elements past the end of k are zero.
 // CHECK: %[[A:.*]] = vector.transfer_read %{{.*}}[%[[M:.*]], %[[K]]], %{{.*}} {fuse.undefined = array<i64: 0>} : memref<?x80xbf16>, vector<32x32xbf16>
 // CHECK: %[[B:.*]] = vector.transfer_read %{{.*}}[%[[N:.*]], %[[K]]], %{{.*}} {in_bounds = [true, false]} : memref<64x80xbf16>, vector<32x32xbf16>
 // CHECK: vector.contract {indexing_maps = [#[[MK]], #[[NK]], #[[MN]]]
@@ -135,7 +135,7 @@ func.func private @split_0(%x: tensor<64x256xf16>, %w: tensor<64x256xf16>, %init
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 64, instruction = "mma"}}
 
-// A contraction has one type for both operands: float8 of both kinds meets in f16, which holds it. The precision of the
+// A contraction has one type for both operands: both kinds of float8 are cast to f16, which holds them. The precision of the
 // multiplication is the contraction's.
 // CHECK-LABEL: func.func private @float8_0_kernel(
 // CHECK: %[[A:.*]] = vector.transfer_read %{{.*}} : memref<32x64xf8E4M3FN>, vector<32x64xf8E4M3FN>
@@ -172,9 +172,9 @@ func.func private @float8_0(%x: tensor<32x64xf8E4M3FN>, %w: tensor<32x64xf8E5M2>
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma"}}
 
-// A row's total is over three tiles, the last of them with 8 columns inside: each block stores its partial, and the last
-// one of a row of tiles adds them up in order and finishes.
-// CHECK-LABEL: func.func private @totals_kernel(
+// A row's sum is over three tiles, the last of them with 8 columns inside: each block stores its partial, and the last
+// block of a row of tiles adds them up in order and runs the ops behind the sum.
+// CHECK-LABEL: func.func private @row_sums_kernel(
 // CHECK-SAME: %[[SEMAPHORES:[a-z0-9]+]]: memref<2xi32> {fuse.workspace = "semaphores"}
 // CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<6x32x1xf32> {fuse.workspace = "scratch"}
 // CHECK: %[[SUM:.*]] = scf.for
@@ -194,7 +194,7 @@ func.func private @float8_0(%x: tensor<32x64xf8E4M3FN>, %w: tensor<32x64xf8E5M2>
 // CHECK: arith.addf
 // CHECK: %[[ROOT:.*]] = math.sqrt %[[TOTAL]] : vector<32x1xf32>
 // CHECK: vector.transfer_write
-func.func private @totals(%x: tensor<64x64xbf16>, %w: tensor<72x64xbf16>) -> tensor<64xf32>
+func.func private @row_sums(%x: tensor<64x64xbf16>, %w: tensor<72x64xbf16>) -> tensor<64xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = #schedule} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<64x72xf32>
@@ -336,7 +336,7 @@ func.func private @no_product_0(%x: tensor<64x64xf16>) -> tensor<64x64xf16>
 #id = affine_map<(m, n) -> (m, n)>
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-// What the product adds to is computed by the kernel, and added behind the loop, which several blocks may share.
+// The addend of the product is computed by the kernel, and added after the loop, as several blocks may share a loop.
 // CHECK-LABEL: func.func private @starts_0_kernel(
 // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<32x32xf32>
 // CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[ZERO]])

@@ -25,32 +25,32 @@
 // CHECK: %[[RESIDENT:.*]] = "fuse.resident_blocks"() {per_sm = 2 : i64}
 // CHECK: %[[BLOCKS:.*]] = affine.min #[[GRID]]()[%[[MOST]], %[[RESIDENT]]]
 // CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS]])
-// What all tiles share is read once.
+// Loop-invariant tiles are read once.
 // CHECK: vector.transfer_read %[[W]]
 // CHECK: %[[PARTIAL:.*]] = scf.for %[[T:.*]] = %[[B]] to %[[COUNT]] step %[[BLOCKS]] iter_args(%[[ACC:.*]] = %[[ZEROS]]) -> (vector<2x256xf32>)
 // CHECK: %[[TILE:.*]] = vector.transfer_read %[[X]]{{.*}}fuse.streaming
 // CHECK-NOT: vector.transfer_read
 // CHECK: %[[INSIDE:.*]] = vector.create_mask %{{.*}}, %[[C1]] : vector<2x1xi1>
-// Rows past the end add nothing.
+// Rows past the end are masked.
 // CHECK: %[[MASK:.*]] = vector.broadcast %[[INSIDE]] : vector<2x1xi1> to vector<2x256xi1>
 // CHECK: %[[ELEMENT:.*]] = arith.select %[[MASK]], %{{.*}}, %[[ZEROS]]
 // CHECK: %[[NEXT:.*]] = arith.addf %[[ACC]], %[[ELEMENT]]
 // CHECK: vector.transfer_write %{{.*}}, %[[ROWS]]
 // CHECK: scf.yield %[[NEXT]]
-// A block without a tile has no part, but there is one at least.
+// A block without a tile stores no partial; the second stage reads at least one.
 // CHECK: %[[SOME:.*]] = arith.maxui %[[COUNT]], %[[C1]]
 // CHECK: %[[HAS:.*]] = arith.cmpi ult, %[[B]], %[[SOME]]
 // CHECK: scf.if %[[HAS]] {
 // CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %[[PARTIAL]], %{{.*}} [0] : vector<2x256xf32> to vector<256xf32>
 // CHECK: vector.transfer_write %[[PART]], %[[PARTS]][%[[B]], %[[C0]]]
 // CHECK: %[[STORED:.*]] = arith.minui %[[BLOCKS]], %[[SOME]]
-// All arrive, all wait for all; then each takes slices of 32 columns.
+// All blocks arrive and wait for all others (grid sync); then each combines slices of 32 columns.
 // CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT:.*]]) :
 // CHECK: "fuse.semaphore_wait"(%[[SEM]], %[[C0]], %{{.*}})
 // CHECK-NOT: "fuse.semaphore_arrive"
 // CHECK: %[[WRITTEN:.*]] = memref.subview %[[PARTS]][0, 0] [%[[STORED]], 256] [1, 1]
 // CHECK: scf.for %{{.*}} = %[[B]] to %c8 step %[[BLOCKS]]
-// Two tiles of parts are read before either is added; what lies behind the last part counts for nothing.
+// Two tiles of partials are read before either is added; rows past the last partial are masked.
 // CHECK: scf.for %[[P:.*]] = %[[C0]] to %[[STORED]] step %c16 iter_args
 // CHECK: %[[Q:.*]] = affine.apply #{{.*}}(%[[P]])
 // CHECK: %[[FIRST:.*]] = vector.transfer_read %[[WRITTEN]][%[[P]], %{{.*}} {in_bounds = [false, true]}
@@ -64,11 +64,11 @@
 // CHECK: %[[BOTH:.*]] = arith.addf %[[A]], %[[B2]]
 // CHECK: arith.addf %{{.*}}, %[[BOTH]]
 // CHECK: vector.multi_reduction <add>, %{{.*}} [0] : vector<8x32xf32> to vector<32xf32>
-// What the total feeds.
+// The ops that depend on the reduction's result.
 // CHECK: math.sqrt
 // CHECK: vector.transfer_write %{{.*}}, %[[SUM]]
 // CHECK: } {fuse.second_stage}
-// At last each leaves, which wraps the counter back to zero.
+// At the end every block arrives once more, which wraps the counter back to zero.
 // CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT]]) {relaxed}
 // CHECK: func.func private @both_0(tensor<?x256xf32>, tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>) attributes {fuse.launch = @both_0_kernel
 func.func private @both_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>)
@@ -171,7 +171,7 @@ func.func private @turns_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tenso
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// The tail of a persistent loop is shared: a block loops over its own tiles, and then chunks of 3 or 6 that it takes, each with a part.
+// Dynamic tail scheduling: a block loops over its own tiles, and then over chunks of 3 or 6 tiles, with a partial for each.
 // CHECK-LABEL: func.func private @shared_0_kernel(
 // CHECK-SAME: fuse.workspace_extents = affine_map<()[s0, s1] -> (s1 + (s0 ceildiv 2) floordiv 60 + s1 + 2)>
 // CHECK-SAME: %[[SEM:[a-z0-9]+]]: memref<2xi32> {fuse.workspace = "semaphores"}
@@ -193,14 +193,14 @@ func.func private @turns_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tenso
 // CHECK: scf.for %{{.*}} = %[[LOWER]] to %[[UPPER]] step %[[STEP]] iter_args
 // CHECK: vector.transfer_write %{{.*}}, %{{.*}}[%[[LOOP]], %{{.*}}]
 // CHECK: %[[NEXT:.*]] = scf.if %{{.*}} -> (index) {
-// Taken chunks are counted by a semaphore of their own, which orders nothing.
+// A separate semaphore counts the chunks, with relaxed ordering.
 // CHECK: %[[TAKEN:.*]] = "fuse.semaphore_arrive"(%[[SEM]], %[[C1]], %{{.*}}) {relaxed}
 // CHECK: %[[NUMBER:.*]] = arith.index_castui %[[TAKEN]]
 // CHECK: arith.addi %[[BLOCKS]], %[[NUMBER]]
 // CHECK: } else {
 // CHECK: scf.yield %[[LOOPS]]
 // CHECK: scf.yield %[[NEXT]]
-// The finish adds the parts of all persistent loops.
+// The second stage combines the partials of all persistent loops.
 // CHECK: "fuse.semaphore_wait"
 // CHECK: memref.subview %{{.*}}[0, 0] [%[[LOOPS]], 256] [1, 1]
 func.func private @shared_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
@@ -226,7 +226,7 @@ func.func private @shared_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// The last block takes all slices, and nobody waits: such a grid need not be resident. Rows are a multiple
+// The last block combines all slices, and no block waits: such a grid need not be resident. Rows are a multiple
 // of the tile's, so that none is masked, and a maximum starts from its own neutral element.
 // CHECK-LABEL: func.func private @last_0_kernel(
 // CHECK-NOT: fuse.cooperative
@@ -345,7 +345,7 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A part every 8 tiles: as many periods as every block has in full, and a part for the rest; all of them are added up.
+// A partial every 8 tiles: as many periods as every block has in full, and one for the rest; all of them are combined.
 // CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
 // CHECK-LABEL: func.func private @rounds_0_kernel(
 // CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<?x256xf32> {fuse.workspace = "scratch", fuse.workspace_extents = affine_map<()[s0, s1] -> ((s0 ceildiv 2) floordiv 8 + s1)>, fuse.workspace_operands = array<i64: 0, 0, -1, 2>}
@@ -405,8 +405,8 @@ func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 #vec = affine_map<(d0) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Two kernels: 24 blocks walk, and return a row each beside what they write as they go; then a block for each slice of 32
-// columns adds up its part of the rows, and runs what the total feeds.
+// Two kernels: 24 blocks run the persistent loop, and return a row of partials each beside the results of their tiles; then
+// a block for each slice of 32 columns combines the rows of partials, and runs the ops behind the reduction.
 // CHECK-LABEL: func.func @apart(
 // CHECK-SAME: %[[X:.*]]: tensor<?x256xf32>
 // CHECK: %[[W:.*]]:2 = call @apart_0(%[[X]]) : (tensor<?x256xf32>) -> (tensor<?x256xf32>, tensor<24x256xf32>)
@@ -473,8 +473,8 @@ func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Blocks add their parts to some rows of sums, which are zero at rest; the last one there adds these up, and leaves them
-// zero.
+// Blocks add their partials atomically to some rows of sums, which are zero between launches; the last block adds up these
+// rows, and leaves them zero.
 // CHECK: #[[MODULO:.*]] = affine_map<(d0) -> (d0 mod 8)>
 // CHECK-LABEL: func.func private @added_0_kernel(
 // CHECK-SAME: %[[SUMS:[a-z0-9]+]]: memref<8x256xf32> {fuse.workspace = "semaphores"}, %[[SEM:[a-z0-9]+]]: memref<1xi32> {fuse.workspace = "semaphores"}
@@ -548,7 +548,7 @@ func.func private @highest_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 #one = affine_map<(d0, d1) -> ()>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #second_stage = {vector = array<i64: 1, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A schedule may walk both dimensions of what is reduced along both: tiles hold parts of rows, and their ends are masked.
+// A schedule may loop over both dimensions of a reduction over both: tiles hold pieces of rows, and their ends are masked.
 // CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 * 4)>
 // CHECK-LABEL: func.func private @all_0_kernel(
 // CHECK: %[[M:.*]] = memref.dim %arg0

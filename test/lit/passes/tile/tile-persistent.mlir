@@ -113,7 +113,7 @@ func.func private @flat_0(%x: tensor<8x128xf32>) -> tensor<8x128xf32>
 
 // -----
 
-// How long the rows are is told by an operand whose elements nobody reads: their number is summed.
+// The length of rows comes from an operand whose elements are not read: their number is summed.
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
@@ -224,7 +224,7 @@ func.func private @no_square(%x: tensor<128x64xf32>) -> tensor<128x64xf32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A body may read what it is given to write into.
+// A body may read its init operand.
 // CHECK-LABEL: func.func private @reads_outs_kernel
 // CHECK-DAG: vector.transfer_read
 // CHECK-DAG: vector.transfer_read
