@@ -13,16 +13,16 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, nested, ops_named
 
 PRODUCT, COPY, COMMIT = "math.fma", "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
-MEETINGS = ("gpu.barrier", "nvvm.cp.async.wait.group")
-PLACES = ("arith.", "affine.", "memref.subview", "memref.transpose", "memref.reinterpret_cast", "memref.dim")
+BARRIERS = ("gpu.barrier", "nvvm.cp.async.wait.group")
+ADDRESSES = ("arith.", "affine.", "memref.subview", "memref.transpose", "memref.reinterpret_cast", "memref.dim")
 """Prefixes of ops that compute addresses and touch no memory."""
 
-EARLY, LATE = 0.5, 0.9
-"""The share of a step's products over which the copies are spread: a smaller one for few copies, so that they arrive in
-time, and a larger one for many. Measured on an H200."""
+SHARE_OF_FEW, SHARE_OF_MANY = 0.5, 0.9
+"""Shares of a step's products over which copies are distributed: a smaller one for few copies, so that they complete in
+time, and a larger one for many. Tuned on an H200."""
 
-FEWEST = 64
-"""Copies with fewer multiply-adds from one to the next count as many."""
+LEAST_SPACING = 64
+"""Least spacing, in multiply-adds, of few copies; copies that would be closer count as many."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +93,19 @@ def _step(loop: ir.Operation) -> _Step | str:
     copying = [op for op in ops if any(inner.name == COPY for inner in nested(op))]
     commits = [op for op in ops if op.name == COMMIT]
     if len(copying) != 1 or copying[0].name != "scf.if" or len(commits) != 1:
-        return "its copies do not start together, in one branch"
+        return "its copies are not issued together, in one branch"
     (branch,), (commit,) = copying, commits
     products = [op for op in ops if op.name == PRODUCT]
     if not ops.index(branch) < ops.index(commit) < ops.index(products[0]):
-        return "copies do not start before the first product"
+        return "copies are not issued before the first product"
     behind = ops[ops.index(branch) : ops.index(products[-1])]
-    if any(inner.name in MEETINGS for op in behind for inner in nested(op)):
-        return "the block meets between the copies and the last product"
+    if any(inner.name in BARRIERS for op in behind for inner in nested(op)):
+        return "the block synchronises between the copies and the last product"
     inside = [op.operation for op in branch.regions[0].blocks[0].operations][:-1]
     copies = [op for op in inside if op.name in (COPY, "scf.if")]
     for op in (inner for part in inside for inner in nested(part)):
-        if op.name not in (COPY, "scf.if", "scf.yield") and not op.name.startswith(PLACES):
-            return f"{op.name} stands among the copies"
+        if op.name not in (COPY, "scf.if", "scf.yield") and not op.name.startswith(ADDRESSES):
+            return f"{op.name} stands between the copies"
     return _Step(branch, copies, commit, products)
 
 
@@ -129,7 +129,7 @@ def _place(step: _Step, number: int) -> ir.Operation:
     """The product in front of which a copy is issued."""
     result = step.products[0].results[0].type
     width = ir.VectorType(result).shape[0] if isinstance(result, ir.VectorType) else 1
-    pace = EARLY * len(step.products) / len(step.copies)
-    if pace * width < FEWEST:
-        pace *= LATE / EARLY
-    return step.products[int(number * pace)]
+    spacing = SHARE_OF_FEW * len(step.products) / len(step.copies)
+    if spacing * width < LEAST_SPACING:
+        spacing *= SHARE_OF_MANY / SHARE_OF_FEW
+    return step.products[int(number * spacing)]

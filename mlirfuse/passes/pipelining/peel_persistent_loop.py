@@ -44,7 +44,7 @@ class FusePeelPersistentLoop(Pass):
       %next = arith.addf %acc, %x
       vector.transfer_write %y, %out[%t, %c0]
     }
-    scf.if %has_tile { vector.transfer_write %part, %parts[%block, %c0] }
+    scf.if %has_tile { vector.transfer_write %partial, %partials[%block, %c0] }
     "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
     ```
     becomes
@@ -54,7 +54,7 @@ class FusePeelPersistentLoop(Pass):
     scf.if %has_tile {
       %x = vector.transfer_read %a[%last, %c0] ...
       %sum = arith.addf %sums, %x
-      vector.transfer_write %part, %parts[%block, %c0]
+      vector.transfer_write %partial, %partials[%block, %c0]
       "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
       %r = vector.multi_reduction <add>, %x, %none [1]
       vector.transfer_write %y, %out[%last, %c0]
@@ -80,8 +80,8 @@ class FusePeelPersistentLoop(Pass):
                 continue
             with ir.InsertionPoint(found.loop), found.loop.location:
                 _peel(found)
-            early, late = len(found.early), len(found.late)
-            remarks.applied(self, f"{early} of a step's ops before the parts, {late} after", kernel)
+            before, after = len(found.reduction_ops), len(found.remaining_ops)
+            remarks.applied(self, f"{before} of a step's ops before the partials are stored, {after} after", kernel)
 
 
 @dataclass(frozen=True)
@@ -90,17 +90,17 @@ class _PeeledLoop:
 
     Attributes:
         loop: the loop.
-        early: ops of a step that its grid reductions need, in order.
-        late: the others, down to the writes of its results.
-        parts: ops behind the loop that store the partial results, and the arrival that follows.
-        before: ops among these that do not depend on the loop.
+        reduction_ops: ops of a step that its grid reductions need, in order.
+        remaining_ops: the other ops of a step that its writes need, and the writes.
+        partial_ops: ops behind the loop that store the partial results, and the arrival that follows.
+        invariant_ops: ops up to the arrival that do not depend on the loop.
     """
 
     loop: ir.Operation
-    early: Sequence[ir.Operation]
-    late: Sequence[ir.Operation]
-    parts: Sequence[ir.Operation]
-    before: Sequence[ir.Operation]
+    reduction_ops: Sequence[ir.Operation]
+    remaining_ops: Sequence[ir.Operation]
+    partial_ops: Sequence[ir.Operation]
+    invariant_ops: Sequence[ir.Operation]
 
 
 def _peelable(kernel: ir.Operation, layout: BlockedLayout) -> _PeeledLoop | str:
@@ -109,30 +109,36 @@ def _peelable(kernel: ir.Operation, layout: BlockedLayout) -> _PeeledLoop | str:
     ops = [op.operation for op in forall.regions[0].blocks[0].operations]
     loop = next((op for op in ops if op.name == "scf.for" and list(op.results)), None)
     if loop is None:
-        return "no loop adds anything up"
+        return "no loop carries partial results"
     *following, _ = ops[ops.index(loop) + 1 :]
     behind = _until_arrival(following)
-    parts = _dependent(behind, loop)
-    left = {result for op in (loop, *parts) for result in op.results}
-    if any(_uses(op, left) for op in following if op not in parts):
-        return "what the loop leaves is used behind the block's arrival"
-    used = {operand for op in parts for inner in nested(op) for operand in inner.operands}
+    partial_ops = _dependent(behind, loop)
+    left = {result for op in (loop, *partial_ops) for result in op.results}
+    if any(_uses(op, left) for op in following if op not in partial_ops):
+        return "results of the loop are used after the block's arrival"
+    used = {operand for op in partial_ops for inner in nested(op) for operand in inner.operands}
     *steps, terminator = (op.operation for op in loop.regions[0].blocks[0].operations)
-    yielded = [value for value, total in zip(terminator.operands, loop.results, strict=True) if total in used]
-    if strange := next((op.name for op in steps if _acts(op) and op.name != WRITE), None):
-        return f"{strange} in a step does more than make a value"
-    early = backward_slice(yielded, steps)
+    yielded = [value for value, result in zip(terminator.operands, loop.results, strict=True) if result in used]
+    if effect := next((op.name for op in steps if _acts(op) and op.name != WRITE), None):
+        return f"{effect} in a step has side effects"
+    reduction_ops = backward_slice(yielded, steps)
     writes = [op for op in steps if op.name == WRITE]
     needed = backward_slice([operand for op in writes for operand in op.operands], steps) | set(writes)
-    late = [op for op in steps if op in needed and op not in early]
-    if any(_meets(op, layout) for op in early):
-        return "reductions need what rows reduce to"
-    if not any(_meets(op, layout) for op in late):
-        return "a step waits for nothing when its reductions are known"
-    return _PeeledLoop(loop, [op for op in steps if op in early], late, parts, [op for op in behind if op not in parts])
+    remaining_ops = [op for op in steps if op in needed and op not in reduction_ops]
+    if any(_exchanges_data(op, layout) for op in reduction_ops):
+        return "the grid reductions depend on row reductions"
+    if not any(_exchanges_data(op, layout) for op in remaining_ops):
+        return "a step exchanges no data after its grid reductions"
+    return _PeeledLoop(
+        loop,
+        [op for op in steps if op in reduction_ops],
+        remaining_ops,
+        partial_ops,
+        [op for op in behind if op not in partial_ops],
+    )
 
 
-def _meets(op: ir.Operation, layout: BlockedLayout) -> bool:
+def _exchanges_data(op: ir.Operation, layout: BlockedLayout) -> bool:
     """Whether an op exchanges data between threads: a reduction over elements of several threads."""
     return op.name in REDUCTIONS and not layout.is_alone(reduced_dims(op))
 
@@ -172,7 +178,7 @@ def _acts(op: ir.Operation) -> bool:
 def _peel(peeled: _PeeledLoop) -> None:
     lower, upper, step, *initial = peeled.loop.operands
     outer: dict[ir.Value, ir.Value] = {}
-    for op in peeled.before:
+    for op in peeled.invariant_ops:
         clone(op, outer)
     stop = arith.SubIOp(upper, step).result
     loop = scf.ForOp(lower, stop, step, [*initial, lower])
@@ -193,13 +199,13 @@ def _peel(peeled: _PeeledLoop) -> None:
         scf.YieldOp([])
     with ir.InsertionPoint(branch.else_block):
         mapping = outer | dict(zip(peeled.loop.results, initial, strict=True))
-        for op in peeled.parts:
+        for op in peeled.partial_ops:
             clone(op, mapping)
         scf.YieldOp([])
-    for op in peeled.before:
+    for op in peeled.invariant_ops:
         for result in op.results:
             result.replace_all_uses_with(outer[result])
-    for op in [*reversed(peeled.parts), *reversed(peeled.before), peeled.loop]:
+    for op in [*reversed(peeled.partial_ops), *reversed(peeled.invariant_ops), peeled.loop]:
         erase(op)
 
 
@@ -207,18 +213,19 @@ def _last_step(peeled: _PeeledLoop, mapping: dict[ir.Value, ir.Value], yielded: 
     """Emits the peeled step: its grid reductions, the stores of the partials, the arrival, and the rest of the step."""
     if any(op.name == WAIT_GROUP for op in nested(peeled.loop)):
         nvvm.CpAsyncWaitGroupOp(0)
-    for op in peeled.early:
+    for op in peeled.reduction_ops:
         clone(op, mapping)
     mapping.update((result, mapping.get(v, v)) for result, v in zip(peeled.loop.results, yielded, strict=True))
     # The arrival waits until the partials are in the L2, and all blocks wait for it; the rest of the step need not.
-    for op in (*peeled.parts, *peeled.late):
-        for part in _then_ops(op) if _holds_of_tiles(op, peeled.loop) else [op]:
-            clone(part, mapping)
+    for op in (*peeled.partial_ops, *peeled.remaining_ops):
+        for inner in _then_ops(op) if _holds_with_tiles(op, peeled.loop) else [op]:
+            clone(inner, mapping)
 
 
-def _holds_of_tiles(op: ir.Operation, loop: ir.Operation) -> bool:
-    """Whether an op is an `scf.if` whose condition holds where the loop has a step: its start is below its end, or
-    below a number that is no less.
+def _holds_with_tiles(op: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether an op is an `scf.if` whose condition holds where the loop has a step.
+
+    The condition compares the loop's start with its end, or with a maximum of its end and another number.
     """
     condition = defining_op(op.operands[0]) if op.name == "scf.if" and not list(op.results) else None
     if condition is None or condition.name != "arith.cmpi" or list(op.regions[1].blocks):

@@ -94,7 +94,7 @@ def _step(loop: ir.Operation) -> _Step | str:
     """The parts of a loop's step, or why the pass does not apply."""
     *ops, terminator = [op.operation for op in loop.regions[0].blocks[0].operations]
     if any(maker.name == LOAD for value in terminator.operands if (maker := defining_op(value)) is not None):
-        return "its first fragments come from the step before"
+        return "its first fragments are prefetched already"
     waits = [op for op in ops if op.name == WAIT]
     barriers = [op for op in nested(loop) if op.name == BARRIER]
     if len(waits) != 1 or len(barriers) != 1 or barriers[0] not in ops:
@@ -105,11 +105,11 @@ def _step(loop: ir.Operation) -> _Step | str:
         return f"{reads[0].name} reads fragments element by element"
     groups = list(_groups(ops))
     if not groups or not ops.index(wait) < ops.index(barrier) < ops.index(groups[0].loads[0]):
-        return "products do not wait for copies before they load what they multiply"
+        return "products do not wait for copies before they load their operands"
     before = ops[ops.index(barrier) : ops.index(groups[0].loads[0])]
     copies = [op for op in before if op.name in ("scf.if", COMMIT)]
     if any(op.name.endswith("load") for copy in copies for op in nested(copy)):
-        return "copies go through registers, which fragments that wait would take from them"
+        return "copies go through registers, which prefetched fragments would need"
     return _Step(loop, wait, barrier, copies, groups)
 
 

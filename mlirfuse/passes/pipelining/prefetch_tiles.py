@@ -61,7 +61,7 @@ class FusePrefetchTiles(Pass):
             if not is_tile_program(kernel):
                 continue
             if not target.has_tma:
-                remarks.declined(self, f"{target.chip} copies nothing in bulk", kernel)
+                remarks.declined(self, f"{target.chip} has no bulk prefetches", kernel)
                 continue
             loops = [op for op in body(kernel) if op.name == "scf.forall"]
             reads = [read for loop in loops for read in _reads_of_rows(loop)]
@@ -74,7 +74,7 @@ class FusePrefetchTiles(Pass):
                 distance = arith.constant(ir.IndexType.get(), later)
             for read in reads:
                 _prefetch(read, loops[0], reductions[0], distance)
-            remarks.applied(self, f"{symbol(kernel)} asks for {len(reads)} tiles {later} blocks ahead", kernel)
+            remarks.applied(self, f"{symbol(kernel)} prefetches {len(reads)} tile(s) {later} blocks ahead", kernel)
 
 
 def _directly_in(loop: ir.Operation) -> list[ir.Operation]:
@@ -104,11 +104,11 @@ def _why_not(
     target: Target,
 ) -> str | None:
     if ops_named(kernel, "fuse.prefetch_rows"):
-        return f"{symbol(kernel)} asks for rows already"
+        return f"{symbol(kernel)} prefetches rows already"
     if len(loops) != 1 or len(loops[0].regions[0].blocks[0].arguments) != 1:
-        return f"{symbol(kernel)} has not one loop over tiles that are numbered"
+        return f"{symbol(kernel)} has no single loop over a one-dimensional grid of tiles"
     if not reductions:
-        return f"no block of {symbol(kernel)} waits for what its tile reduces to"
+        return f"{symbol(kernel)} has no reduction in its tiles"
     if not reads:
         return f"{symbol(kernel)} reads no tiles of whole rows that no other block reads"
     nbytes = sum(bytes_of(read.results[0].type) for read in reads) * _blocks_of_a_wave(kernel, target)

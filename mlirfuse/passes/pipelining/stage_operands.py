@@ -70,7 +70,7 @@ class FuseStageOperands(Pass):
                 if any(
                     _may_be_staged(op.operation, step.loop) and _repeats(op) for op in step.contract.block.operations
                 ):
-                    message = "a tile that repeats along a dimension is read where it lies: no axis can be copied along"
+                    message = "a tile that is broadcast along a dimension is read in place, without a copy"
                     remarks.declined(self, message, kernel)
                 stages = 1 if step.loop is None else schedule.contraction.stages
                 with ir.InsertionPoint(step.loop or step.contract), step.contract.location:

@@ -68,18 +68,22 @@ class FuseStageResiduals(Pass):
         for kernel in kernels(module):
             roles = [op for op in nested(kernel) if op.name == "fuse.warp_roles"] if is_tile_program(kernel) else []
             for role in roles:
-                taken: set[ir.Value] = set()
+                used_rings: set[ir.Value] = set()
                 for read in [op for op in nested(role) if op.name == "vector.transfer_read"]:
-                    plan = _plan(kernel, role, read, taken)
+                    plan = _plan(kernel, role, read, used_rings)
                     if isinstance(plan, str):
                         remarks.declined(self, plan, read)
                         continue
-                    taken.add(plan.ring)
-                    remarks.applied(self, f"{len(plan.offsets)} subtiles come through the stages of a result", read)
+                    used_rings.add(plan.ring)
+                    remarks.applied(
+                        self, f"{len(plan.offsets)} subtiles are loaded through the stages of a result", read
+                    )
                     stage_residual(role, read, plan)
 
 
-def _plan(kernel: ir.Operation, role: ir.Operation, read: ir.Operation, taken: set[ir.Value]) -> ResidualSubtiles | str:
+def _plan(
+    kernel: ir.Operation, role: ir.Operation, read: ir.Operation, used_rings: set[ir.Value]
+) -> ResidualSubtiles | str:
     mapped = _mapped(kernel, read)
     if isinstance(mapped, str):
         return mapped
@@ -91,22 +95,22 @@ def _plan(kernel: ir.Operation, role: ir.Operation, read: ir.Operation, taken: s
     made = backward_slice(read_indices(read), own)
     addressing = tuple(op for op in own if op in made)
     if tile_loop is None and addressing:
-        return "the consumers compute where the tile lies"
+        return "the consumers compute the tile's position"
     given = {value for op in addressing for value in op.operands} | set(read_indices(read))
     known = [read.block.arguments[0]] if tile_loop is not None else []
     if any(
         isinstance(v.owner, ir.Block) and v.owner.owner in (tile_loop, role) and v not in known for v in given
     ) or any(op.regions for op in addressing):
-        return "the producer does not know where the tile lies"
+        return "the producer does not know the tile's position"
     results = _results_of(read, transposed=transposed)
     if not results:
-        return "no result of its type and order is staged that is computed of it element by element"
-    rings = {ring: writes for ring, writes in results.items() if ring not in taken}
+        return "no staged result of its type and memory order is computed elementwise from it"
+    rings = {ring: writes for ring, writes in results.items() if ring not in used_rings}
     for ring, writes in rings.items():
         if ir.MemRefType(ring.type).shape[0] == consumer_groups_of(role) * len(writes):
             offsets = tuple(ir.IntegerAttr(write.attributes["offset"]).value for write in writes)
             return ResidualSubtiles(ring, offsets, dims, tuple(writes), addressing, transposed)
-    return "the result's subtiles have not a stage each" if rings else "another tile comes through the result's stages"
+    return "the result has fewer stages than subtiles" if rings else "another input tile uses the result's stages"
 
 
 def _mapped(kernel: ir.Operation, read: ir.Operation) -> tuple[tuple[int, int], bool] | str:
@@ -122,7 +126,7 @@ def _mapped(kernel: ir.Operation, read: ir.Operation) -> tuple[tuple[int, int], 
     if source not in arguments or any(
         use.owner.name in ("fuse.async_store", "vector.transfer_write") for use in source.uses
     ):
-        return "the source is no argument that is only read"
+        return "the source is not a read-only argument"
     attributes = argument_attributes(kernel)[arguments.index(source)]
     align = attributes.get(ALIGN)
     if WORKSPACE in attributes or align is None:

@@ -147,7 +147,7 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device:
 
 
 def _even_columns(extent: int) -> int:
-    """Columns of a transposed subtile: so many that the fewest subtiles of at most `MOST_COLUMNS` share them evenly."""
+    """Columns of a transposed subtile: the tile's, divided among the fewest subtiles of at most `MOST_COLUMNS`."""
     subtiles = -(-extent // MOST_COLUMNS)
     return -(-extent // (subtiles * FRAGMENT)) * FRAGMENT
 
@@ -157,10 +157,10 @@ def _bytes_left(kernel: ir.Operation, role: ir.Operation, target: Target) -> int
     buffers = [op.results[0] for op in nested(role.parent) if op.name == "memref.alloc"]
     types = [ir.MemRefType(buffer.type) for buffer in buffers]
     blocks = max(1, schedule_of(kernel).blocks_per_sm)
-    room = shared_left(blocks, target)
+    free = shared_left(blocks, target)
     # Stages and subtiles are contiguous, followed by small buffers.
     ring = sum(bytes_of(t) for t in types if t.rank > 1)
-    return room - SMALL - ring - _exchanged_bytes(kernel, role)
+    return free - SMALL - ring - _exchanged_bytes(kernel, role)
 
 
 def _exchanged_bytes(kernel: ir.Operation, role: ir.Operation) -> int:

@@ -19,7 +19,7 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: math.fma
 // CHECK-NEXT: scf.if %[[MORE]] {
-// A copy that only some threads make keeps its own branch.
+// A copy under a condition keeps its own branch.
 // CHECK-NEXT: scf.if
 // CHECK-NEXT: nvgpu.device_async_copy
 // CHECK: math.fma
@@ -79,7 +79,7 @@ gpu.module @kernels {
     %c1 = arith.constant 1 : index
     %c128 = arith.constant 128 : index
     %zero = arith.constant 0.0 : f32
-    // expected-remark @below {{memref.load stands among the copies}}
+    // expected-remark @below {{memref.load stands between the copies}}
     %sums = scf.for %k = %c0 to %c128 step %c1 iter_args(%sum = %zero) -> (f32) {
       %more = arith.cmpi ult, %k, %c128 : index
       scf.if %more {
@@ -98,21 +98,21 @@ gpu.module @kernels {
 
 // -----
 
-// What is behind a barrier of the same step may read what the copies before it brought.
-// CHECK-LABEL: gpu.func @meets(
+// Products behind a barrier of the same step may read data of the copies before it.
+// CHECK-LABEL: gpu.func @synchronised(
 // CHECK: scf.if
 // CHECK: nvgpu.device_async_copy
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: gpu.barrier
 // CHECK-NEXT: math.fma
 gpu.module @kernels {
-  gpu.func @meets(%x: memref<128xf32>, %y: memref<1xf32>)
+  gpu.func @synchronised(%x: memref<128xf32>, %y: memref<1xf32>)
       workgroup(%ring: memref<2xf32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c128 = arith.constant 128 : index
     %zero = arith.constant 0.0 : f32
-    // expected-remark @below {{the block meets between the copies and the last product}}
+    // expected-remark @below {{the block synchronises between the copies and the last product}}
     %sums = scf.for %k = %c0 to %c128 step %c1 iter_args(%sum = %zero) -> (f32) {
       %more = arith.cmpi ult, %k, %c128 : index
       scf.if %more {
@@ -141,7 +141,7 @@ gpu.module @kernels {
     %c1 = arith.constant 1 : index
     %c128 = arith.constant 128 : index
     %zero = arith.constant 0.0 : f32
-    // expected-remark @below {{its copies do not start together, in one branch}}
+    // expected-remark @below {{its copies are not issued together, in one branch}}
     %sums = scf.for %k = %c0 to %c128 step %c1 iter_args(%sum = %zero) -> (f32) {
       %copy = nvgpu.device_async_copy %x[%k], %ring[%c1], 1 : memref<128xf32> to memref<2xf32, #gpu.address_space<workgroup>>
       nvvm.cp.async.commit.group

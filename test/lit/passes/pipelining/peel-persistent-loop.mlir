@@ -3,13 +3,13 @@
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// The last step stores the part and arrives first; then it reduces its row, and writes its result.
-// REMARK: applied: 2 of a step's ops before the parts, 5 after
+// The last step stores the partial and arrives first; then it reduces its row, and writes its result.
+// REMARK: applied: 2 of a step's ops before the partials are stored, 5 after
 // CHECK-LABEL: func.func private @early_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xf32>, %[[Y:[a-z0-9]+]]: memref<?x256xf32>, %[[S:[a-z0-9]+]]: memref<1xi32>
 // CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<?x256xf32>
 // CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS:.*]])
-// What does not depend on the persistent loop is made before it, and used behind it.
+// Ops behind the loop that do not depend on it move before it.
 // CHECK: %[[LIMIT:.*]] = arith.index_cast
 // CHECK: %[[STOP:.*]] = arith.subi %[[TILES:.*]], %[[BLOCKS]]
 // CHECK: %[[SUM:.*]]:2 = scf.for %[[T:.*]] = %[[B]] to %[[STOP]] step %[[BLOCKS]] iter_args(%[[ACC:.*]] = %[[ZERO:.*]], %{{.*}} = %[[B]])
@@ -75,8 +75,8 @@ func.func private @early_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, 
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "last_block", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, stages = 2 : i64, peeled = true}
-// What a step loads for later ones is left out of the last, which waits for everything. An arrival that somebody asks
-// about stays where it is. What is stored whether a block has a tile or not, is so by one without.
+// The last step issues no loads for later steps, and waits for all loads. An arrival whose result is used stays in place.
+// Stores that do not depend on a tile are also made by blocks without one.
 // CHECK-LABEL: func.func private @staged_0_kernel(
 // CHECK: scf.for
 // CHECK: nvvm.cp.async.wait.group 1
@@ -134,7 +134,7 @@ func.func private @staged_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>,
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// REMARK: reductions need what rows reduce to
+// REMARK: the grid reductions depend on row reductions
 // CHECK-LABEL: func.func private @needs_rows_0_kernel(
 // CHECK-NOT: scf.if
 func.func private @needs_rows_0_kernel(%x: memref<?x256xf32>, %parts: memref<?x256xf32>)
@@ -164,7 +164,7 @@ func.func private @needs_rows_0_kernel(%x: memref<?x256xf32>, %parts: memref<?x2
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// REMARK: a step waits for nothing when its reductions are known
+// REMARK: a step exchanges no data after its grid reductions
 // CHECK-LABEL: func.func private @totals_alone_0_kernel(
 // CHECK-NOT: scf.if
 func.func private @totals_alone_0_kernel(%x: memref<?x256xf32>, %parts: memref<?x256xf32>)
@@ -205,7 +205,7 @@ func.func private @not_asked_0_kernel(%x: memref<?x256xf32>)
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// REMARK: memref.store in a step does more than make a value
+// REMARK: memref.store in a step has side effects
 // CHECK-LABEL: func.func private @stores_0_kernel(
 // CHECK-NOT: scf.if
 func.func private @stores_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, %s: memref<1xi32>, %parts: memref<?x256xf32>)
@@ -239,7 +239,7 @@ func.func private @stores_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>,
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// REMARK: what the loop leaves is used behind the block's arrival
+// REMARK: results of the loop are used after the block's arrival
 // CHECK-LABEL: func.func private @used_later_0_kernel(
 // CHECK-NOT: scf.if
 func.func private @used_later_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, %s: memref<1xi32>, %parts: memref<?x256xf32>)
@@ -273,7 +273,7 @@ func.func private @used_later_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "last_block", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// Only the last tile may have fewer rows: in the loop nothing is masked, behind it is what was.
+// Only the last tile may have fewer rows: masks in the loop are dropped, those of the last step stay.
 // CHECK-LABEL: func.func private @whole_0_kernel(
 // CHECK: scf.for
 // CHECK-NOT: vector.create_mask
@@ -321,7 +321,7 @@ func.func private @whole_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, 
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "last_block", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// A mask of something else stays: here tiles of 2 rows are counted as if they had 4.
+// A mask of another bound stays: here tiles of 2 rows are counted as if they had 4.
 // CHECK-LABEL: func.func private @unknown_0_kernel(
 // CHECK: scf.for
 // CHECK: vector.create_mask
@@ -367,8 +367,8 @@ func.func private @unknown_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "last_block", second_stage_tile = array<i64: 32, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// Threads are unrolled over two rows, and add them up alone: reductions wait for nobody. Masks start at the first row.
-// REMARK: applied: 10 of a step's ops before the parts, 5 after
+// Threads are unrolled over two rows, which each adds up alone: reductions exchange no data. Masks start at the first row.
+// REMARK: applied: 10 of a step's ops before the partials are stored, 5 after
 // CHECK-LABEL: func.func private @turns_0_kernel(
 // CHECK: scf.for
 // CHECK-NOT: arith.select
@@ -423,8 +423,8 @@ func.func private @turns_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, 
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "last_block", second_stage_tile = array<i64: 64, 8>, second_stage_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// Two warps have a row each, and would have to meet for the total.
-// REMARK: declined: reductions need what rows reduce to
+// Two warps have a row each, and would have to exchange data for the sum.
+// REMARK: declined: the grid reductions depend on row reductions
 // CHECK-LABEL: func.func private @abreast_0_kernel(
 // CHECK: scf.for
 // CHECK: vector.transfer_write

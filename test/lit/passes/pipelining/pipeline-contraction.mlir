@@ -183,7 +183,7 @@ func.func @consumer_groups(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: m
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// How many stages the other consumer group takes must be known.
+// The number of stages of the other consumer group's tile must be static.
 func.func @unknown_steps(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>, %end: index)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
@@ -513,7 +513,7 @@ func.func @narrow(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Another instruction is not this pass's.
+// Other instructions are left alone.
 // CHECK-LABEL: func.func @mma
 // CHECK-NOT: fuse.warp_roles
 func.func @mma(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
@@ -587,7 +587,7 @@ func.func @shared_operand(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: m
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// A grid of whole clusters walks the tiles: neighbours stay neighbours, and have as many. The barrier at the end is behind
+// A persistent grid of whole clusters: the blocks of a cluster have neighbouring tiles, and equally many. The barrier at the end is behind
 // the last tile.
 // CHECK-DAG: #[[PAIRS:.*]] = affine_map<()[s0] -> (16, (s0 floordiv 2) * 2)>
 // CHECK-LABEL: func.func @persistent_clusters
@@ -667,8 +667,8 @@ func.func @other_order(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memr
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
 // Hopper's tensor cores keep too few bits of such sums: a stage's begins at zero, and is added to those before it while
-// the next stage's is under way, in runs that divide the 12 steps. The casts, which `vector.contract` needs for two
-// types, are wgmma's own business.
+// the next stage's is under way, in runs that divide the 12 steps. The casts that `vector.contract` needs for two
+// types are dropped, as wgmma takes both types.
 // CHECK-LABEL: func.func @float8
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<128x8xf32>
 // CHECK: %[[SUM:.*]]:3 = scf.for %{{.*}} = %c0 to %c12 step %c4 iter_args(%[[ACC:.*]] = %[[ZERO]], %[[STAGE:.*]] = %c0, %{{.*}})
@@ -859,8 +859,8 @@ func.func @exact(%A: memref<128x512xf32> {fuse.align = 16 : i64}, %B: memref<8x5
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Of a tile that has all rows of an operand, those are copied that there are, where nobody depends on the others. The
-// second read does not say so, and is filled with zeros.
+// Of a tile that has all rows of an operand, only existing rows are copied where the others are undefined. The second
+// read is not marked so, and is filled with zeros.
 // CHECK-LABEL: func.func @few_rows
 // CHECK: memref<3x128x64xbf16, #gpu.address_space<workgroup>>
 // CHECK: "fuse.mbarrier_expect"(%{{.*}}) {bytes = 13824 : i64}
@@ -896,7 +896,7 @@ func.func @few_rows(%A: memref<100x512xbf16> {fuse.align = 16 : i64}, %B: memref
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Of several tiles the last one has fewer rows, for which there are other copies. The bytes are those of both operands.
+// The last of several tiles has fewer rows, and copies of its own. The bytes are those of both operands.
 // CHECK-LABEL: func.func @last_rows
 // CHECK: "fuse.warp_roles"
 // CHECK: }, {
@@ -949,7 +949,7 @@ func.func @last_rows(%A: memref<164x512xbf16> {fuse.align = 16 : i64}, %B: memre
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Zeros are copied where the number of rows is not known before, or where somebody may depend on them.
+// Zeros are copied where the number of rows is dynamic, or where rows past the end are not undefined.
 // CHECK-LABEL: func.func @zeros
 // CHECK-NOT: rows =
 // CHECK: "fuse.mbarrier_expect"(%{{.*}}) {bytes = 10240 : i64}

@@ -1,6 +1,6 @@
 // RUN: mlirfuse-opt --fuse-prefetch-fragments --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
-// Two groups of products. The first fragments come from the step before; the barrier stands in front of the last products.
+// Two groups of products. The first fragments are loaded by the previous step; the barrier stands in front of the last products.
 // CHECK-LABEL: gpu.func @two_groups(
 // CHECK-SAME: %[[RING:[a-z0-9]+]] : memref<3x16x40xf16
 // CHECK: nvvm.cp.async.wait.group 1
@@ -101,7 +101,7 @@ gpu.module @kernels {
 
 // -----
 
-// An operand that is computed in each step meets the block twice.
+// An operand that is computed in each step needs two barriers.
 gpu.module @kernels {
   gpu.func @computed(%b: vector<4xf16>, %y: memref<4xf32>)
       workgroup(%ring: memref<2x16x16xf16, #gpu.address_space<workgroup>>) kernel {
@@ -149,7 +149,7 @@ gpu.module @kernels {
 
 // -----
 
-// Loads that no barrier stands before.
+// Loads without a barrier before them.
 gpu.module @kernels {
   gpu.func @early(%b: vector<4xf16>, %y: memref<4xf32>)
       workgroup(%ring: memref<2x16x16xf16, #gpu.address_space<workgroup>>) kernel {
@@ -157,7 +157,7 @@ gpu.module @kernels {
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %zero = arith.constant dense<0.0> : vector<4xf32>
-    // expected-remark @below {{products do not wait for copies before they load what they multiply}}
+    // expected-remark @below {{products do not wait for copies before they load their operands}}
     %sums = scf.for %k = %c0 to %c2 step %c1 iter_args(%sum = %zero) -> (vector<4xf32>) {
       %a = nvgpu.ldmatrix %ring[%k, %c0, %c0] {numTiles = 4 : i32, transpose = false}
           : memref<2x16x16xf16, #gpu.address_space<workgroup>> -> vector<4x2xf16>
@@ -174,7 +174,7 @@ gpu.module @kernels {
 
 // -----
 
-// What the pass has made, it leaves alone.
+// A loop that the pass has rewritten is left alone.
 gpu.module @kernels {
   gpu.func @again(%b: vector<4xf16>, %y: memref<4xf32>, %first: vector<4x2xf16>)
       workgroup(%ring: memref<2x16x16xf16, #gpu.address_space<workgroup>>) kernel {
@@ -182,7 +182,7 @@ gpu.module @kernels {
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %zero = arith.constant dense<0.0> : vector<4xf32>
-    // expected-remark @below {{its first fragments come from the step before}}
+    // expected-remark @below {{its first fragments are prefetched already}}
     %sums:2 = scf.for %k = %c0 to %c2 step %c1 iter_args(%sum = %zero, %a = %first) -> (vector<4xf32>, vector<4x2xf16>) {
       %flat = vector.shape_cast %a : vector<4x2xf16> to vector<8xf16>
       nvvm.cp.async.wait.group 0
@@ -207,7 +207,7 @@ gpu.module @kernels {
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %zero = arith.constant dense<0.0> : vector<4xf32>
-    // expected-remark @below {{copies go through registers, which fragments that wait would take from them}}
+    // expected-remark @below {{copies go through registers, which prefetched fragments would need}}
     %sums = scf.for %k = %c0 to %c2 step %c1 iter_args(%sum = %zero) -> (vector<4xf32>) {
       nvvm.cp.async.wait.group 0
       gpu.barrier

@@ -7,10 +7,10 @@
 #row = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 
 // SM80-NOT: fuse.prefetch_rows
-// SM80: declined: sm_80 copies nothing in bulk
+// SM80: declined: sm_80 has no bulk prefetches
 
-// Behind the sum, the rows of the block that comes when all that are resident have ended.
-// REMARK: applied: sums_0_kernel asks for 1 tiles 792 blocks ahead
+// Behind the sum, a prefetch of the rows of the block one wave later.
+// REMARK: applied: sums_0_kernel prefetches 1 tile(s) 792 blocks ahead
 // CHECK-LABEL: func.func private @sums_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xf32>
 // CHECK: %[[LATER:.*]] = arith.constant 792 : index
@@ -45,7 +45,7 @@ func.func private @sums_0_kernel(%x: memref<?x256xf32>, %w: memref<256xf32>, %y:
 // -----
 
 // Nothing goes round: a block writes what it has read, and others read meanwhile.
-// REMARK: declined: no block of scaled_0_kernel waits for what its tile reduces to
+// REMARK: declined: scaled_0_kernel has no reduction in its tiles
 // CHECK-LABEL: func.func private @scaled_0_kernel(
 // CHECK-NOT: fuse.prefetch_rows
 #row = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
@@ -64,7 +64,7 @@ func.func private @scaled_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>)
 
 // -----
 
-// Columns of a transposed tile lie apart, and what every block reads is in the L2 already.
+// Columns of a transposed tile are not contiguous, and data that every block reads are in the L2 already.
 // REMARK: declined: apart_0_kernel reads no tiles of whole rows that no other block reads
 // CHECK-LABEL: func.func private @apart_0_kernel(
 // CHECK-NOT: fuse.prefetch_rows
@@ -89,7 +89,7 @@ func.func private @apart_0_kernel(%x: memref<256x?xf32>, %w: memref<1x256xf32>, 
 
 // -----
 
-// Rows of 256 KB, two blocks an SM: what is asked for would push out what has been.
+// Rows of 256 KB, two blocks an SM: prefetched tiles would evict one another.
 // REMARK: declined: tiles of 66 MB a wave are too large for the L2 of 50 MB
 // CHECK-LABEL: func.func private @long_0_kernel(
 // CHECK-NOT: fuse.prefetch_rows

@@ -6,7 +6,7 @@
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// Rows of 64 bytes are 80 apart, so that eight of them do not meet in a bank. Three stages: two steps are copied ahead.
+// Rows of 64 bytes are 80 apart, so that eight of them have no bank conflicts. Three stages: two steps are copied ahead.
 // CHECK-LABEL: func.func private @ring_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x160xf16>, %[[W:[a-z0-9]+]]: memref<160x64xf16>
 // CHECK: %[[RA:.*]] = memref.alloc() : memref<3x32x40xf16, #gpu.address_space<workgroup>>
@@ -21,7 +21,7 @@
 // CHECK: %[[NUMBER:.*]] = arith.divui %[[FROM]], %[[STEP]]
 // CHECK: nvvm.cp.async.wait.group 1
 // CHECK-NEXT: gpu.barrier
-// The slot that the step before has left is filled for the step after the next one.
+// The slot of the previous step is filled for the step after the next one.
 // CHECK: %[[AHEAD:.*]] = arith.addi %[[K]]
 // CHECK: arith.cmpi ult, %[[AHEAD]], %[[UPPER]]
 // CHECK: scf.if
@@ -142,7 +142,7 @@ func.func private @nothing_0_kernel(%y: memref<32x32xf32>)
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// What is the same in all rows of a tile has no axis to copy along: it is read where it lies; the others are staged.
+// A tile that is broadcast along rows has no axis to copy along, and is read in place; the others are staged.
 // CHECK-LABEL: func.func private @repeated_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<1x64xf16>, %[[Z:[a-z0-9]+]]: memref<32x64xf16>, %[[W:[a-z0-9]+]]: memref<64x32xf16>
 // CHECK-NOT: "fuse.copy_tile"(%[[X]]
@@ -151,7 +151,7 @@ func.func private @nothing_0_kernel(%y: memref<32x32xf32>)
 // CHECK: "fuse.copy_tile"(%[[W]]
 // CHECK: vector.transfer_read %[[X]]
 // CHECK: vector.contract
-// expected-remark @below {{a tile that repeats along a dimension is read where it lies: no axis can be copied along}}
+// expected-remark @below {{a tile that is broadcast along a dimension is read in place, without a copy}}
 func.func private @repeated_0_kernel(%x: memref<1x64xf16>, %z: memref<32x64xf16>, %w: memref<64x32xf16>, %y: memref<32x32xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma", stages = 2}}} {
   scf.forall (%block) in (1) {

@@ -7,7 +7,7 @@
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x250xbf16>, %[[R:[a-z0-9]+]]: memref<?xf32>, %[[W:[a-z0-9]+]]: memref<250xf32>
 // CHECK: %[[LOADED:.*]] = vector.transfer_read %[[W]]
 // CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS:.*]])
-// The ring is as large as the layout: padding has a place too.
+// The ring is as large as the layout, padding included.
 // CHECK: %[[RING:.*]] = memref.alloc() : memref<3x2x256xbf16, #gpu.address_space<workgroup>>
 // CHECK: %[[FIRST:.*]] = arith.cmpi ult, %[[B]], %[[TILES:.*]] : index
 // CHECK: scf.if %[[FIRST]]
@@ -21,8 +21,8 @@
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: %[[THIRD:.*]] = arith.addi %[[SECOND]], %[[BLOCKS]]
 // CHECK: %[[DISTANCE:.*]] = arith.subi %[[THIRD]], %[[B]]
-// What varies by rows only is in registers one step ahead, and not read where there is no tile. It has arrived before the
-// loop begins, and so has what all steps share.
+// Row values are loaded into registers one step ahead, and not read where there is no tile. Those of the first step, and
+// loop-invariant tiles, have arrived before the loop begins.
 // CHECK: %[[SMALL:.*]] = scf.if
 // CHECK: %[[FIRST_SMALL:.*]] = vector.transfer_read %[[R]]
 // CHECK: %[[OPAQUE:.*]] = "fuse.optimization_barrier"(%[[FIRST_SMALL]], %[[FIRST_SMALL]])
@@ -140,7 +140,7 @@ func.func private @few_0_kernel(%x: memref<?x256xbf16>, %y: memref<1x256xbf16>)
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 1, 256>, second_stage_layout = #layout, stages = 2 : i64, columns = "shared"}
-// What all steps share goes to shared memory in the first group of copies, and each step reads it from there.
+// Loop-invariant tiles are copied to shared memory in the first group of copies, and read from there in each step.
 // CHECK-LABEL: func.func private @columns_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xbf16>, %[[W:[a-z0-9]+]]: memref<256xbf16>
 // CHECK-DAG: %[[KEPT:.*]] = memref.alloc() : memref<1x1x256xbf16, #gpu.address_space<workgroup>>
@@ -241,7 +241,7 @@ func.func private @row_values_0_kernel(%x: memref<?x256xbf16>, %r: memref<?xf32>
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 1, 256>, second_stage_layout = #layout, stages = 2 : i64}
-// A step may read what the one before has written.
+// A step may read data that the previous step has written.
 // CHECK-LABEL: func.func private @in_place_0_kernel(
 // CHECK-NOT: fuse.copy_fragments
 // expected-remark @below {{no loop reads whole tiles of buffers it only reads, at indices that follow from its variable}}
@@ -265,7 +265,7 @@ func.func private @in_place_0_kernel(%x: memref<?x256xbf16>)
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 1, 256>, second_stage_layout = #layout, stages = 2 : i64}
-// Where a tile lies is known when the tile before has been read: it cannot be copied ahead.
+// The position of a tile depends on data of the previous tile: it cannot be copied ahead.
 // CHECK-LABEL: func.func private @pointers_0_kernel(
 // CHECK-NOT: fuse.copy_fragments
 // expected-remark @below {{no loop reads whole tiles of buffers it only reads, at indices that follow from its variable}}
@@ -303,7 +303,7 @@ func.func private @one_stage_0_kernel(%x: memref<?x256xbf16>)
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A kernel without a persistent loop is none of this pass's business: no remark.
+// A kernel without a persistent loop gets no remark.
 // CHECK-LABEL: func.func private @no_loop_0_kernel(
 func.func private @no_loop_0_kernel(%x: memref<?x256xbf16>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {

@@ -48,7 +48,7 @@ func.func @residual(%A: memref<256x512xf16> {fuse.align = 16 : i64}, %B: memref<
       scf.yield %next : vector<128x128xf32>
     }
     %y = arith.truncf %acc : vector<128x128xf32> to vector<128x128xf16>
-    // expected-remark @below {{2 subtiles come through the stages of a result}}
+    // expected-remark @below {{2 subtiles are loaded through the stages of a result}}
     %r = vector.transfer_read %R[%m, %c0], %pad {in_bounds = [true, true]} : memref<256x128xf16>, vector<128x128xf16>
     %z = arith.addf %y, %r : vector<128x128xf16>
     vector.transfer_write %z, %C[%m, %c0] {in_bounds = [true, true]} : vector<128x128xf16>, memref<256x128xf16>
@@ -108,7 +108,7 @@ func.func @consumer_groups(%A: memref<1024x512xf16> {fuse.align = 16 : i64}, %B:
       scf.yield %next : vector<128x96xf32>
     }
     %y = arith.truncf %acc : vector<128x96xf32> to vector<128x96xf16>
-    // expected-remark @below {{2 subtiles come through the stages of a result}}
+    // expected-remark @below {{2 subtiles are loaded through the stages of a result}}
     %r = vector.transfer_read %R[%m, %c0], %pad {in_bounds = [true, true]} : memref<1024x96xf16>, vector<128x96xf16>
     %z = arith.addf %y, %r : vector<128x96xf16>
     vector.transfer_write %z, %C[%m, %c0] {in_bounds = [true, true]} : vector<128x96xf16>, memref<1024x96xf16>
@@ -123,7 +123,7 @@ func.func @consumer_groups(%A: memref<1024x512xf16> {fuse.align = 16 : i64}, %B:
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// What does not come so is read as before.
+// Reads that are not replaced stay as they are.
 // CHECK-LABEL: func.func @declined
 // CHECK-COUNT-7: vector.transfer_read
 // CHECK: "fuse.staged_tile"
@@ -150,21 +150,21 @@ func.func @declined(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memref<
     }
     // expected-remark @below {{a row or a column is broadcast}}
     %s = vector.transfer_read %S[%c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0) -> (0, d0)>} : memref<128xf16>, vector<128x128xf16>
-    // expected-remark @below {{no result of its type and order is staged that is computed of it element by element}}
+    // expected-remark @below {{no staged result of its type and memory order is computed elementwise from it}}
     %t = vector.transfer_read %T[%c0, %c0], %pad32 {in_bounds = [true, true]} : memref<128x128xf32>, vector<128x128xf32>
     // expected-remark @below {{a tensor map cannot describe memref<128x128xf16>}}
     %u = vector.transfer_read %U[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
     // expected-remark @below {{the source is not aligned, or other blocks write it}}
     %v = vector.transfer_read %V[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
-    // expected-remark @below {{the source is no argument that is only read}}
+    // expected-remark @below {{the source is not a read-only argument}}
     %c = vector.transfer_read %C[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
     // expected-remark @below {{the tile has a mask, or is padded with another number than zero}}
     %p = vector.transfer_read %R[%c64, %c0], %one {in_bounds = [false, true]} : memref<128x128xf16>, vector<128x128xf16>
-    // expected-remark @below {{no result of its type and order is staged that is computed of it element by element}}
+    // expected-remark @below {{no staged result of its type and memory order is computed elementwise from it}}
     %q = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : memref<128x128xf16>, vector<128x128xf16>
-    // expected-remark @below {{2 subtiles come through the stages of a result}}
+    // expected-remark @below {{2 subtiles are loaded through the stages of a result}}
     %r = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
-    // expected-remark @below {{another tile comes through the result's stages}}
+    // expected-remark @below {{another input tile uses the result's stages}}
     %o = vector.transfer_read %R[%c64, %c0], %pad {in_bounds = [false, true]} : memref<128x128xf16>, vector<128x128xf16>
     %1 = arith.addf %acc, %t : vector<128x128xf32>
     %2 = arith.truncf %1 : vector<128x128xf32> to vector<128x128xf16>
@@ -210,9 +210,9 @@ func.func @no_room(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memref<1
       scf.yield %next : vector<128x128xf32>
     }
     %y = arith.truncf %acc : vector<128x128xf32> to vector<128x128xf16>
-    // expected-remark @below {{the result's subtiles have not a stage each}}
+    // expected-remark @below {{the result has fewer stages than subtiles}}
     %r = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
-    // expected-remark @below {{no result of its type and order is staged that is computed of it element by element}}
+    // expected-remark @below {{no staged result of its type and memory order is computed elementwise from it}}
     %s = vector.transfer_read %S[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
     %z = arith.addf %y, %r : vector<128x128xf16>
     vector.transfer_write %z, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x128xf16>, memref<128x128xf16>
@@ -255,7 +255,7 @@ func.func @transposed(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memre
       scf.yield %next : vector<128x96xf32>
     }
     %y = arith.truncf %acc : vector<128x96xf32> to vector<128x96xf16>
-    // expected-remark @below {{2 subtiles come through the stages of a result}}
+    // expected-remark @below {{2 subtiles are loaded through the stages of a result}}
     %r = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : memref<96x128xf16>, vector<128x96xf16>
     %z = arith.addf %y, %r : vector<128x96xf16>
     vector.transfer_write %z, %C[%c0, %c0] {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : vector<128x96xf16>, memref<96x128xf16>

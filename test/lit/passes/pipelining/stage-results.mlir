@@ -5,7 +5,7 @@
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Two subtiles of 32 columns leave through two stages: each is written, met over, and sent by itself.
+// Two subtiles of 32 columns are stored through two stages: a write, a barrier and an asynchronous store for each.
 // CHECK-LABEL: func.func @subtiles
 // CHECK-SAME: %[[C:[a-z0-9]+]]: memref<128x64xf32>)
 // CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<2x128x32xf32, #gpu.address_space<workgroup>>
@@ -47,7 +47,7 @@ func.func @subtiles(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Each consumer group has a subtile of its own, which is all that 192 KB of stages leave room for.
+// Each consumer group has a subtile of its own, the most that fits beside 192 KB of stages.
 // CHECK-LABEL: func.func @consumer_groups
 // CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<2x128x32xf32, #gpu.address_space<workgroup>>
 // CHECK: ^bb0(%[[GROUP:.*]]: index):
@@ -86,7 +86,7 @@ func.func @consumer_groups(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: 
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Two blocks share an SM's memory: 96 KB of stages leave one of them room for one subtile.
+// Two blocks share an SM's memory: beside 96 KB of stages one subtile fits.
 // CHECK-LABEL: func.func @halves
 // CHECK: memref.alloc() {alignment = 1024 : i64} : memref<1x128x32xf32, #gpu.address_space<workgroup>>
 // expected-remark @below {{4 stages, 2 warpgroups of consumers}}
@@ -118,11 +118,11 @@ func.func @halves(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Warps that add up columns meet in 2 KB for each of two reductions, which the second subtile would take.
-// CHECK-LABEL: func.func @totals
+// Column sums across warps need 2 KB for each of two reductions, so that the second subtile does not fit.
+// CHECK-LABEL: func.func @column_sums
 // CHECK: memref.alloc() {alignment = 1024 : i64} : memref<1x128x32xf32, #gpu.address_space<workgroup>>
 // expected-remark @below {{8 stages, 2 warpgroups of consumers}}
-func.func @totals(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64},
+func.func @column_sums(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64},
                   %C: memref<128x64xf32>, %S: memref<64xf32>, %T: memref<64xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
@@ -399,7 +399,7 @@ func.func @no_room(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<5
 
 // -----
 
-// A kernel without roles writes as it did.
+// A kernel without warp roles is left alone.
 // CHECK-LABEL: func.func @plain
 // CHECK: vector.transfer_write
 func.func @plain(%C: memref<8xf32>) attributes {fuse.kernel} {
