@@ -1,8 +1,7 @@
 """A linear layer in float8, quantised on the fly: python examples/float8_linear.py
 
 Each row of x and w is scaled to the range of float8, so that its largest element becomes 448. The tensor cores multiply
-float8, and sum in float32; the scales are part of what follows the product in its kernel. On an H200 a product of
-4096 x 4096 x 4096 then takes 129 us, where one in bfloat16 takes 194.
+float8, and sum in float32; the scales are in the epilogue of the product's kernel.
 """
 
 from __future__ import annotations

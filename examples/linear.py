@@ -26,7 +26,7 @@ def add_linear(x, w, r):
 
 
 def linear_with_norm(x, w):
-    """The product and its rows' sums of squares: tiles leave their parts, and the last one of a row adds them up."""
+    """The product and its rows' sums of squares: each tile stores its partials, and the last block adds them up."""
     y = x @ w.T
     return y, mf.sum(y.astype(mf.float32) ** 2, axis=-1)
 

@@ -87,7 +87,7 @@ WARPGROUP_SCHEDULES = {
     "128x128 promoted at every step": warpgroup_schedule(128, 128, promote=1),
     "64x64 promoted, persistent": warpgroup_schedule(64, 64, promote=2, persistent=True),
 }
-"""Grids that walk, rasters, operands that clusters share, and sums that clusters share."""
+"""Persistent grids, rasters, operands that clusters share, and sums that clusters share."""
 
 
 DTYPES_OF_CUPY = ("float16", "float32", "int8", "bool")
@@ -128,8 +128,12 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             for how in ("shifted",) if "cluster" in options else ("shifted", "realigned"):
                 schedule, inputs = row_schedule(ODD, **{how: True}, **options), FAMILIES[name].inputs(9, ODD, dtype)
                 yield f"{name}, {label}, {how}", mf.fuse(FAMILIES[name].fn, schedule=schedule), inputs
-                late = replace(schedule, rematerialize_addresses=True)
-                yield f"{name}, {label}, {how}, late", mf.fuse(FAMILIES[name].fn, schedule=late), inputs
+                recomputed = replace(schedule, rematerialize_addresses=True)
+                yield (
+                    f"{name}, {label}, {how}, recomputed addresses",
+                    mf.fuse(FAMILIES[name].fn, schedule=recomputed),
+                    inputs,
+                )
                 if prod(schedule.layout.repeats) > 1:
                     shared_spill = replace(schedule, order="depth", shared_spill=1)
                     yield (

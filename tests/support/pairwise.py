@@ -1,4 +1,4 @@
-"""Combinations of parameters: all of them, or so few that each two values of different parameters still meet.
+"""Combinations of parameters: all of them, or so few that each two values of different parameters still occur together.
 
 A failure that depends on two parameters, such as a dtype and a size, is seen in either case (D. R. Kuhn et al.,
 "Software Fault Interactions and Implications for Software Testing", 2004).
@@ -52,7 +52,7 @@ def every(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], bool
 
 
 def pairwise(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], bool] = lambda _: True) -> Iterator[Row]:
-    """Combinations among which each two values of different parameters meet, where any allowed combination has both.
+    """Combinations among which each two values of different parameters occur, where any allowed combination has both.
 
     Greedy, and the same for the same parameters. `allowed` must not depend on more than two parameters.
     """
@@ -65,7 +65,7 @@ def pairwise(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], b
         }
         for a, b in combinations(names, 2)
     }
-    turn = 0
+    rotation = 0
     while pair := max(uncovered, key=lambda pair: len(uncovered[pair])):
         if not uncovered[pair]:
             return
@@ -73,8 +73,8 @@ def pairwise(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], b
         uncovered[pair].discard(tuple(row.values()))  # also where no third value goes with the two
         for name in names:
             if name not in row:
-                turn += 1
-                row |= _best(name, row, parameters, uncovered, allowed, turn)
+                rotation += 1
+                row |= _best(name, row, parameters, uncovered, allowed, rotation)
         if len(row) < len(names):
             continue
         for a, b in combinations(names, 2):
@@ -88,14 +88,14 @@ def _best(
     parameters: Mapping[str, Sequence[Any]],
     uncovered: Mapping[tuple[str, str], set[tuple[int, int]]],
     allowed: Callable[[Row], bool],
-    turn: int,
+    rotation: int,
 ) -> dict[str, int]:
-    """The value that meets most of the row's for the first time; of equals, one after the other. None if none fits."""
+    """The value that adds most pairs with the row's values, rotating over ties; None if no value is allowed."""
     chosen = {other: parameters[other][value] for other, value in row.items()}
     count = len(parameters[name])
     best: tuple[int, int] | None = None
     for offset in range(count):
-        value = (turn + offset) % count
+        value = (rotation + offset) % count
         if not all(allowed({name: parameters[name][value], other: v}) for other, v in chosen.items()):
             continue
         new = sum((row[a], value) in pairs for (a, b), pairs in uncovered.items() if b == name and a in row)

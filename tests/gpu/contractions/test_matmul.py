@@ -173,7 +173,7 @@ LONG = [(1024, 1024, 8192), (128, 128, 65536), (520, 512, 65536), (1000, 336, 50
 LONG += [(128, 128, 262144), (128, 72, 262144), (16, 4096, 14336)]
 
 PROMOTED = [(p, s, r) for p in (1, 2, 7) for s, r in ((1, "last_block"), (3, "last_block"), (4, "flagged"))]
-"""Steps after which sums are promoted, splits and how they meet."""
+"""Steps after which sums are promoted, splits and their reductions."""
 
 
 @pytest.mark.parametrize("contiguous", ["k", "rows"])

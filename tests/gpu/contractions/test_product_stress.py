@@ -1,4 +1,4 @@
-"""Splits of products under stress, in every form in which partial tiles meet: bits, semaphores, and failed launches."""
+"""Splits of products under stress, with every reduction of partial tiles: bits, semaphores, and failed launches."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_only_rows_of_an_operand_are_copied(m, reduction):
 
 LAST_ROWS = {
     "both operands": (100, 136, 2048, warpgroup_schedule(64, 64)),
-    "walks": (264, 1032, 520, warpgroup_schedule(128, 64, persistent=True)),
+    "persistent": (264, 1032, 520, warpgroup_schedule(128, 64, persistent=True)),
     "consumer_groups": (1000, 520, 264, warpgroup_schedule(128, 112, consumer_groups=2)),
     "cluster": (136, 1000, 1032, warpgroup_schedule(128, 64, cluster=2)),
     "last block": (136, 100, 2048, warpgroup_schedule(64, 64, split=4)),
@@ -234,7 +234,7 @@ def test_clusters_loop_the_tiles(tile, persistent_loop, cluster, raster):
 
 
 @pytest.mark.parametrize("split", [2, 4, 8])
-def test_slices_of_k_meet_in_a_cluster(split):
+def test_slices_of_k_in_a_cluster(split):
     for tile in ((128, 128), (128, 256), (64, 64)):
         product = mf.fuse(nt, schedule=cluster_schedule(*tile, split))
         for m, n, k in ((256, 512, 1024), (264, 384, 4104), (1000, 520, 2056)):

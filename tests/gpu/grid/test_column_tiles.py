@@ -31,7 +31,7 @@ def test_column_tiles(shape: tuple[int, ...], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 3136, 64), (3, 4099, 40), (7, 900, 16)], ids=str)
-def test_lanes_share_the_parts_of_warps(shape: tuple[int, ...]) -> None:
+def test_lanes_share_the_partials_of_warps(shape: tuple[int, ...]) -> None:
     x = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
     total = mf.fuse(lambda x: mf.sum(x.astype(mf.float32), axis=1))(x)
     torch.testing.assert_close(total, x.double().sum(1).float(), rtol=1e-5, atol=1e-3)

@@ -82,7 +82,7 @@ def test_wide_rows(name: str, columns: int, fused: dict[str, mf.Fused]) -> None:
 @pytest.mark.parametrize("columns", [4096, 8192])
 @pytest.mark.parametrize("name", NORMS)
 def test_rows_of_a_block_each(name: str, columns: int, fused: dict[str, mf.Fused]) -> None:
-    """From one block with a tile to walks whose blocks load one tile ahead, and two."""
+    """From one block with a tile to persistent loops whose blocks load one tile ahead, and two."""
     backward = BACKWARD[name]
     for rows in (1, 3, 1024, 5000):
         tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"], seed=rows)]

@@ -49,7 +49,7 @@ def protocol(name: str) -> Dispatcher:
 
 
 def expected(name: str, x: np.ndarray) -> np.ndarray:
-    """What float32 gives: integers are exact, and the serial reduction rounds in the order of its turns."""
+    """What float32 gives: integers are exact, and the serial reduction rounds in the order of its tickets."""
     return protocols.EXPECTED[name](x if name == "serial" else x.astype(np.float64)).astype(np.float32)
 
 
@@ -312,7 +312,7 @@ def test_the_grid_is_what_the_device_holds() -> None:
     case.check()
     binaries, infos, _ = compile_text(protocols.text("tickets"), cuda.chip(0))
     kernel = load(binaries["tickets_kernel"], infos["tickets_kernel"], 0)
-    multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
-    assert kernel.resident_blocks(2) == 2 * multiprocessors
-    assert kernel.resident_blocks(1000) == 16 * multiprocessors, "16 blocks of 128 threads fill an SM"
-    assert infos["tickets_kernel"].blocks([(5000, 128), (5000, 128)], kernel.resident_blocks) == 2 * multiprocessors
+    sms = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    assert kernel.resident_blocks(2) == 2 * sms
+    assert kernel.resident_blocks(1000) == 16 * sms, "16 blocks of 128 threads fill an SM"
+    assert infos["tickets_kernel"].blocks([(5000, 128), (5000, 128)], kernel.resident_blocks) == 2 * sms

@@ -91,7 +91,7 @@ def test_subnormal_exponentials_are_kept(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_subnormal_sigmoids_are_kept(dtype: str) -> None:
-    """Where exp(-x) is infinite, too: in bfloat16 by approximation, alone and as a factor."""
+    """Where exp(-x) is infinite, too: in bfloat16 by approximation, alone and as an operand of a product."""
     x = np.linspace(-91.5, -80, 4096).reshape(4, 1024).astype(DTYPES[dtype])
     exact = np.exp(x.astype(np.float64))
     smallest = 2.0**-149 if dtype == "float32" else 2.0**-133

@@ -1,4 +1,4 @@
-"""Long rows that operands meet before the reduction: part of each waits in shared memory, in program order."""
+"""Long rows with several operands before the reduction: some fragments of each are spilled, in order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Kernels that start before their predecessor in the stream has ended read what it wrote, and write what it has read.
 
-The predecessor here lets its dependents start at once, and does its work late.
+The predecessor here triggers the dependent launch at once, and stores its results with a delay.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Stream:
 
 
 def copy_late(source: Any, target: Any, stream: int | None = None, cycles: int = CYCLES) -> None:
-    """Copies bytes (a multiple of four), late, on a stream (torch's current one by default)."""
+    """Copies bytes (a multiple of four) with a delay on a stream (torch's current one by default)."""
     pointer = torch.cuda.current_stream().cuda_stream if stream is None else stream
     # CuPy 14 has Stream.from_external, and deprecates ExternalStream; CuPy 13 has only the latter.
     from_external = getattr(cupy.cuda.Stream, "from_external", None)
@@ -101,14 +101,14 @@ def _rows(name: str, columns: int, **options: Any) -> Callable[[], tuple[mf.Fuse
     )
 
 
-def _walk(name: str, **options: Any) -> Callable[[], tuple[mf.Fused, list[np.ndarray]]]:
+def _persistent(name: str, **options: Any) -> Callable[[], tuple[mf.Fused, list[np.ndarray]]]:
     inputs = lambda: BACKWARD[name].inputs(3000, 1024, np.dtype(np.float16))  # noqa: E731
     return lambda: (mf.fuse(BACKWARD[name].fn, **options), inputs())
 
 
-def _product(m: int, n: int, k: int, *pinned: Any) -> Callable[[], tuple[mf.Fused, list[np.ndarray]]]:
+def _product(m: int, n: int, k: int, *schedule: Any) -> Callable[[], tuple[mf.Fused, list[np.ndarray]]]:
     case = Product(m, n, k)
-    return lambda: (mf.fuse(case.fn, schedule=pinned_schedule(case, *pinned) if pinned else None), case.inputs())
+    return lambda: (mf.fuse(case.fn, schedule=pinned_schedule(case, *schedule) if schedule else None), case.inputs())
 
 
 CASES = {
@@ -118,10 +118,10 @@ CASES = {
     "rows of a cluster": _rows("layer_norm", 4096, vector=8, warps=2, cluster=4),
     "rows in shared memory": _rows("softmax", 4096, vector=8, warps=2, chunk_repeats=1, persistence="shared"),
     "rows read again": _rows("softmax", 4096, vector=8, warps=2, chunk_repeats=1, persistence="multi_pass"),
-    "persistent_loop": _walk("layer_norm_backward"),
-    "walk, second kernel": _walk("layer_norm_backward", grid_reduction="second_kernel"),
-    "walk, last block": _walk("rms_norm_backward", grid_reduction="last_block"),
-    "two kernels": _walk("rms_norm_backward", mix_order="split"),
+    "persistent_loop": _persistent("layer_norm_backward"),
+    "persistent loop, second kernel": _persistent("layer_norm_backward", grid_reduction="second_kernel"),
+    "persistent loop, last block": _persistent("rms_norm_backward", grid_reduction="last_block"),
+    "two kernels": _persistent("rms_norm_backward", mix_order="split"),
     "total": lambda: (mf.fuse(TOTALS[0].fn), TOTALS[0].inputs()),
     "product": _product(1000, 1000, 520),
     "product, split": _product(256, 256, 4096),
@@ -322,7 +322,7 @@ def test_a_chain_that_reads_what_it_wrote_into_the_same_memory(captured: bool) -
 
 @pytest.mark.parametrize("captured", [False, True], ids=["stream", "graph"])
 def test_products_that_let_the_next_kernel_start_before_they_end(captured: bool) -> None:
-    """The next one reads their result and overwrites their factor; so do a copy, and a kernel launched as usual."""
+    """The next one reads their result and overwrites their operand; so do a copy, and a kernel launched as usual."""
     rows, inner, steps = 256, 4096, 25
     narrow, wide = mf.fuse(lambda x, w: x @ w), mf.fuse(lambda y, v: mf.tanh(y @ v))
     generator = torch.Generator("cuda").manual_seed(1)

@@ -30,7 +30,7 @@ def test_one_function_serves_both_devices() -> None:
         family.check(to_numpy(result), inputs)
 
 
-def test_results_meet_in_each_devices_workspace() -> None:
+def test_each_device_has_its_own_workspace() -> None:
     """Blocks on both devices at a time, which add up through semaphores."""
     fused = mf.fuse(column_sums)
     xs = [torch.arange(4096 * 512, device=d, dtype=torch.float32).remainder_(7).view(4096, 512) for d in (0, 1)]

@@ -139,7 +139,7 @@ def test_arrays_of_cupy() -> None:
     cupy.testing.assert_allclose(fused(x, w), x * 2 + w, rtol=1e-6)
 
 
-def test_buffers_in_turns() -> None:
+def test_alternating_buffers() -> None:
     """Parameters are written where they differ from those of the call before."""
     xs, w = [torch.randn(8, 64, device="cuda") for _ in range(3)], torch.randn(64, device="cuda")
     out, fused = torch.empty_like(xs[0]), mf.fuse(scaled)

@@ -51,10 +51,10 @@ def test_the_fastest_is_kept_and_taken(records: Path, capsys: pytest.CaptureFixt
     assert f"sms={target.sms}" in key
 
     assert entry["microseconds"] > 1, "no kernel moves these operands in less"
-    tuned, pinned = mf.fuse(product), mf.fuse(product, schedule=from_plain(Schedule, entry["schedule"]))
+    tuned, scheduled = mf.fuse(product), mf.fuse(product, schedule=from_plain(Schedule, entry["schedule"]))
     x, w = (torch.randn(rows, K, device="cuda").bfloat16() for rows in (M, N))
     exact = x.double() @ w.double().T
     result = tuned(x, w)
     torch.testing.assert_close(result.double(), exact, rtol=1e-2, atol=1e-1)
-    assert torch.equal(result, pinned(x, w))
+    assert torch.equal(result, scheduled(x, w))
     assert "tuned tile" in next(iter(tuned._compiled.values())).explain()

@@ -66,7 +66,7 @@ def serial_reduction(count: int, schedule: Schedule) -> list[int]:
     left: list[int] = []
 
     def block(index: int):
-        yield Wait(lambda: f"turn {index}", lambda: len(left) == index)
+        yield Wait(lambda: f"ticket {index}", lambda: len(left) == index)
         left.append(index)
 
     groups = [lambda i=i: [(f"block {i}", block(i))] for i in range(count)]
@@ -86,8 +86,8 @@ def test_a_protocol_that_needs_launch_order_fails_reversed_with_few_resident():
         serial_reduction(4, Schedule("reversed", resident=2))
     text = str(caught.value)
     assert "none of the 2 resident blocks can continue; 2 more blocks cannot be dispatched" in text
-    assert "block 3 waits for turn 3" in text
-    assert "block 2 waits for turn 2" in text
+    assert "block 3 waits for ticket 3" in text
+    assert "block 2 waits for ticket 2" in text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Planted bugs in the synchronisation of contractions: rings of copies, and every way in which partial tiles meet."""
+"""Planted bugs in the synchronisation of contractions: rings of copies, and every reduction of partial tiles."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ CASES = {
     "stages, cluster": ("wgmma", 3, "cluster"),
     "stages, flagged": ("wgmma", 3, "flagged"),
 }
-"""The instruction, the split, and how its parts meet."""
+"""The instruction, the number of slices, and the reduction of their partials."""
 
 # A block that arrives for the first time is never the one that wraps the counter: the others wait for it. And the ring
-# that `cp.async` fills has memory of its own, so that no warp still reads where a cluster's part goes.
+# that `cp.async` fills has memory of its own, so that no warp still reads where a cluster's partial is written.
 EQUIVALENT = {"grid_sync": ["raise-limit"], "stages, grid_sync": ["raise-limit"], "cluster": ["drop-barrier"]}
 
 

@@ -43,7 +43,7 @@ def orders(reduction: str, split: int) -> tuple[Order, ...]:
 
 
 def _meets(row: Row) -> bool:
-    """A cluster is no larger than the hardware's, and without a split nothing meets."""
+    """A cluster is no larger than the hardware's, and without a split there are no partials."""
     (split,) = {tiles[-1] for name, tiles in row.items() if name.startswith("product")} or {2}
     reduction = row.get("reduction", REDUCTIONS[0])
     return reduction == REDUCTIONS[0] if split == 1 else reduction != "cluster" or split <= MOST_IN_CLUSTER

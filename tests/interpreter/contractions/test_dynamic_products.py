@@ -46,7 +46,7 @@ SCHEDULES = {
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_what_surrounds_a_product(name: str) -> None:
-    """A bias, a residual and totals of rows, of a weight that is computed where the schedule's instruction can."""
+    """A bias, a residual and sums of rows, of a weight that is computed where the schedule's instruction can."""
 
     def surrounded(x, w, b, r):
         y = mf.matmul(x, w.T, dtype=mf.float32) + b + r

@@ -61,7 +61,7 @@ def test_a_number_of_products_that_run_time_knows(case: Case) -> None:
     inputs = case.inputs()
     specs = [mf.TensorSpec(("b", *a.shape[1:]), a.dtype.name) for a in inputs]
     module = module_at("gpu", case.fn, specs)
-    # Without a product there is no block that could write a total over all of them.
+    # Without a product there is no block that could write a sum over all of them.
     assert str(module).count("call @") == (2 if case.fn is over_batch else 1)
     case.check(interpreter.run(module, case.fn.__name__, inputs, order="random", seed=5), inputs)
     assert not any(result.any() for result in interpreter.run(module, case.fn.__name__, [a[:0] for a in inputs]))
@@ -76,7 +76,7 @@ def test_reductions_are_the_same_bits_in_every_order_of_blocks() -> None:
     assert all((run.view(np.int32) == runs[0].view(np.int32)).all() for run in runs)
 
 
-def test_what_every_tile_needs_of_a_total_takes_a_second_kernel() -> None:
+def test_tiles_that_need_a_reduced_result_take_a_second_kernel() -> None:
     def normalised(x, w):
         y = mf.matmul(x, w.T, dtype=mf.float32)
         return y / mf.sum(y, axis=1, keepdims=True)

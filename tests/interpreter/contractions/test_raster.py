@@ -37,7 +37,7 @@ def test_batches_keep_apart() -> None:
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_tiles_of_a_split(reduction: str) -> None:
-    """Whose numbers the parts go by: five rows of tiles, in a group of four and one of one."""
+    """Slices of k under a raster: five rows of tiles, in a group of four and one of one."""
     product = Product(136, 200, 128)
     schedule = pinned_schedule(product, 32, 32, 2, reduction, "mma")
     assert schedule.contraction is not None

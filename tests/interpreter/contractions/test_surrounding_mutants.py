@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray], tuple[Any, ...]]] =
         (32, 64, 1, "last_block", "mma"),
     ),
     "maxima": (maxima_of_rows, _integers((32, 64), (120, 64)), (32, 64, 1, "last_block", "mma")),
-    "totals of stages": (sums_of_rows, _integers((192, 1152), (64, 1152)), (64, 32, 1, "last_block", "wgmma")),
+    "sums over staged tiles": (sums_of_rows, _integers((192, 1152), (64, 1152)), (64, 32, 1, "last_block", "wgmma")),
 }
 
 

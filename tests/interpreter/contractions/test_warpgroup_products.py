@@ -69,7 +69,7 @@ LAST_ROWS = {
     "batches": (Product(72, 25, 136, "nt", "bfloat16", ((3,), (3,))), warpgroup_schedule(64, 16, batch=1), 4),
     "left operand": (Product(145, 72, 136, "nn"), warpgroup_schedule(128, 64), 1),
     "right operand": (Product(72, 33, 136, "tt"), warpgroup_schedule(64, 16), 1),
-    "walks": (Product(520, 136, 328, "nt"), warpgroup_schedule(128, 64, persistent=True), 4),
+    "persistent": (Product(520, 136, 328, "nt"), warpgroup_schedule(128, 64, persistent=True), 4),
     "consumer_groups": (Product(520, 136, 328, "nt"), warpgroup_schedule(128, 64, consumer_groups=2), 4),
     "cluster": (Product(136, 200, 328, "nt"), warpgroup_schedule(128, 64, cluster=2), 1),
 }
@@ -219,17 +219,17 @@ def test_consumer_groups_alternate_over_the_tiles(stage: str, resident: int) -> 
 
 
 PING_PONG_MUTANTS = {
-    "a consumer group does not wait for its turn": (
+    "a consumer group does not wait at the order barrier": (
         r'"fuse.mbarrier_wait"\([^\n]*\n(?=[^\n]*arith.xori[^\n]*\n[^\n]*scf.for )',
         "",
         "unwritten|in flight|more arrivals|deadlock",
     ),
-    "a consumer group does not pass its turn on": (
+    "a consumer group does not pass the order barrier on": (
         r'"fuse.mbarrier_arrive"[^\n]*\n(?=[^\n]*"fuse.warpgroup_wait"[^\n]*pending = 0)',
         "",
         "deadlock",
     ),
-    "both consumer groups have the first turn": (
+    "both consumer groups pass the order barrier first": (
         r"c0_i32\) -> \(index, i32, i32\)",
         "c1_i32) -> (index, i32, i32)",
         "unwritten|in flight|more arrivals|deadlock",
@@ -300,17 +300,17 @@ def test_mutants_of_clusters_are_caught(name: str, persistent: bool) -> None:
 CLUSTERED = Product(136, 64, 712, "nt")
 
 CLUSTERED_MUTANTS = {
-    "parts are read before they are there": (
+    "partials are read before they are written": (
         r'"fuse.cluster_barrier"\(\) \{warpgroups = 2 : i64\} : \(\) -> \(\)\n',
         "",
         "never written|race with a write",
     ),
-    "a part is written where another warp may still read the ring": (
+    "a partial is written where another warp may still read the ring": (
         r'"fuse.group_barrier"\(\) \{warpgroups = 2 : i64\} : \(\) -> \(\)\n',
         "",
         "race with a read",
     ),
-    "a block ends before the others have read its part": (
+    "a block ends before the others have read its partial": (
         r'"fuse.cluster_barrier"\(\) \{warpgroups = 2 : i64\} : \(\) -> \(\)\n(?=\s*\} else)',
         "",
         "has ended",
@@ -319,7 +319,7 @@ CLUSTERED_MUTANTS = {
 
 
 @pytest.mark.parametrize("name", CLUSTERED_MUTANTS)
-def test_mutants_of_meetings_are_caught(name: str) -> None:
+def test_mutants_of_cluster_reductions_are_caught(name: str) -> None:
     module = module_at("gpu", CLUSTERED.fn, CLUSTERED.specs, cluster_schedule(128, 64, 2))
     _expect_caught(module, CLUSTERED, CLUSTERED_MUTANTS[name])
 
@@ -373,7 +373,7 @@ def test_mutants_are_caught(name: str) -> None:
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 @pytest.mark.parametrize(("m", "n", "split"), [(128, 64, 2), (64, 128, 4), (128, 64, 8)])
-def test_slices_of_k_meet_in_a_cluster(m: int, n: int, split: int, stage: str) -> None:
+def test_slices_of_k_in_a_cluster(m: int, n: int, split: int, stage: str) -> None:
     product = Product(72, 72, 584, "nt")
     module = module_at(stage, product.fn, product.specs, cluster_schedule(m, n, split))
     assert "fuse.cluster_view" in str(module)
@@ -385,7 +385,7 @@ def test_slices_of_k_meet_in_a_cluster(m: int, n: int, split: int, stage: str) -
 
 @pytest.mark.parametrize("reduction", ["serial", "last_block"])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_slices_of_k_meet(stage: str, reduction: str) -> None:
+def test_slices_of_k(stage: str, reduction: str) -> None:
     product = Product(136, 64, 712, "nt")
     schedule = warpgroup_schedule(128, 64)
     assert schedule.contraction is not None

@@ -1,4 +1,4 @@
-"""Column tiles that blocks or clusters hold, with lanes along what is reduced, and their warps' parts."""
+"""Column tiles that blocks or clusters hold, with lanes along the reduced dimension, and their warps' partials."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import mlirfuse as mf
 
 
 def of_all_and_of_columns(x: Any, w: Any) -> Any:
-    """One number and a row from the same walk, with a row that needs neither."""
+    """One number and a row from the same persistent loop, with a row that needs neither."""
     return mf.sum(x), mf.sum(x, axis=0), w * 2
 
 
@@ -23,7 +23,7 @@ def of_a_middle_dimension(x: Any, w: Any) -> Any:
 
 
 def with_what_varies_less(x: Any, w: Any) -> Any:
-    """A value of each outer row, and a total over two walked dimensions."""
+    """A value of each outer row, and a sum over two looped dimensions."""
     return mf.sum(x, axis=2) * mf.max(w), mf.sum(x, axis=(0, 1))
 
 
@@ -106,7 +106,7 @@ def test_one_signature_divides_by_all_row_counts(fn: Callable[..., Any]) -> None
     assert len(mf.fuse(fn).lower(*specs).compile().program.launches) == launches
 
 
-def test_rows_of_a_cube_whose_vectors_lie_across() -> None:
+def test_rows_of_a_cube_with_transposed_vectors() -> None:
     """Threads hold vectors of the first dimension, and stages and exchanges between warps have the last one inside."""
 
     def across(x: Any) -> Any:

@@ -86,7 +86,7 @@ def test_static_rows(name: str, rows: int) -> None:
 @pytest.mark.parametrize("columns", [20480, 32768])
 @pytest.mark.parametrize("name", BACKWARD)
 def test_one_long_row(name: str, columns: int) -> None:
-    """A single row is static, so that nothing walks; a part of it may wait in shared memory for its sum."""
+    """A single row is static, so that there is no persistent loop; some of the row may be spilled to shared memory."""
     backward = BACKWARD[name]
     inputs = backward.inputs(1, columns, BF16)
     lowered = mf.fuse(backward.fn, target="sm_90a").lower(*(mf.TensorSpec(a.shape, a.dtype) for a in inputs))
@@ -158,7 +158,7 @@ def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
 
 
 def test_a_device_too_small_for_the_cluster_of_a_row_has_a_kernel_for_each_order() -> None:
-    """One SM, as the smallest parts of a device have few."""
+    """One SM, as small partitions of a device have few."""
     backward = BACKWARD["rms_norm_backward"]
     fused = mf.fuse(backward.fn, target=target_of("sm_90a").with_sms(1))
     assert len(fused.lower(*backward.specs(20480, F16)).compile().program.launches) == 1
@@ -184,7 +184,7 @@ def test_who_combines_can_be_asked_for(name: str, grid_reduction: Any, launches:
 
 @pytest.mark.parametrize("grid_reduction", list(GRID_REDUCTIONS))
 def test_who_combines_can_be_asked_for_whatever_the_number_of_rows(grid_reduction: Any) -> None:
-    """Of one row, which calls compile for, there are no parts; it is not an error that nobody adds them up."""
+    """A single row has no partials: a requested second stage is declined, and no error."""
     backward = BACKWARD["rms_norm_backward"]
     fused = mf.fuse(backward.fn, target="interpret", grid_reduction=grid_reduction)
     for rows in (0, 1, 2):
@@ -219,14 +219,14 @@ def test_only_sums_of_f32_are_added_atomically(function: Any, dtype: Any, why: s
         fused.lower(mf.TensorSpec((4096, 384), dtype)).compile()
 
 
-MEETINGS = ("drop-barrier", "drop-store", "relax-arrive", "raise-limit", "drop-wait", "early-wait", "late-wait")
-"""Kinds of bugs in how blocks meet; those in arithmetic and bounds are hunted in test_compiled_kernels.py."""
+SYNCHRONISATION = ("drop-barrier", "drop-store", "relax-arrive", "raise-limit", "drop-wait", "early-wait", "late-wait")
+"""Kinds of bugs in the synchronisation of blocks; those in arithmetic and bounds are in test_compiled_kernels.py."""
 HARMLESS = Counter({"raise-limit": 2, "drop-barrier": 1})
 """How many may survive: the limits of arrivals with a tile and without, which are never reached before blocks leave,
 and a barrier before the departure, after which the launch reads nothing."""
 
 
-def test_planted_bugs_in_meetings_are_found() -> None:
+def test_planted_bugs_in_synchronisation_are_found() -> None:
     backward = BACKWARD["rms_norm_backward"]
     module = looping(backward, "gpu", F16)
     cases = []
@@ -246,8 +246,8 @@ def test_planted_bugs_in_meetings_are_found() -> None:
             return False
         return True
 
-    tried = [mutant for mutant in mutants(module) if mutant.kind in MEETINGS]
+    tried = [mutant for mutant in mutants(module) if mutant.kind in SYNCHRONISATION]
     survivors = [mutant for mutant in tried if survives(mutant)]
     listed = "\n".join(f"{m}: {site(module, m)}" for m in survivors)
     assert Counter(m.kind for m in survivors) <= HARMLESS, f"survivors:\n{listed}"
-    assert {m.kind for m in tried} == set(MEETINGS)
+    assert {m.kind for m in tried} == set(SYNCHRONISATION)

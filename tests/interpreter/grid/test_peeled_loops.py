@@ -1,4 +1,4 @@
-"""Persistent loops whose last tile is worked on behind the loop: parts leave in its midst, and none of blocks without a
+"""Persistent loops whose last step is peeled: partials are stored in its middle, and neutral ones by blocks without a
 tile.
 """
 
@@ -38,7 +38,7 @@ CLUSTER = 16384
 
 
 def peeled(backward: Backward, stage: str, columns: int = COLUMNS, **changes: Any) -> ir.Module:
-    """The function with its schedule's walk peeled; the tile stage with its rings, and its last step apart."""
+    """The function with its persistent loop peeled; the tile stage with its rings and the peeled step."""
     module = looping(backward, stage, BF16, columns, peeled=True, **changes)
     if stage == "tile":
         with module.context:
@@ -80,7 +80,7 @@ def test_tiles_of_a_row(name: str, stage: str) -> None:
     ],
 )
 def test_tiles_that_several_warps_or_blocks_share(columns: int, layout: dict[str, Any], stage: str) -> None:
-    """Warps exchange totals where a block has a tile, and not where it has none; the last tile may lack a row."""
+    """Warps exchange partials where a block has a tile, and not where it has none; the last tile may lack a row."""
     backward = BACKWARD["rms_norm_backward"]
     module = peeled(backward, stage, columns, layout=layout)
     for rows in (1, 3, 6, 13):
@@ -89,7 +89,7 @@ def test_tiles_that_several_warps_or_blocks_share(columns: int, layout: dict[str
 
 
 def test_no_rows() -> None:
-    """One block, without a tile, writes the totals of nothing."""
+    """One block without a tile writes the reduction of no elements."""
     backward = BACKWARD["layer_norm_backward"]
     inputs = backward.inputs(0, COLUMNS, BF16)
     backward.check(interpreter.run(peeled(backward, "gpu"), backward.name, inputs, sms=SMS), inputs)

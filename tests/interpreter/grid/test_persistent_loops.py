@@ -31,7 +31,7 @@ NAMES = ("rms_norm_backward", "layer_norm_backward", "batch_norm_sums")
 
 
 def asked(grid_reduction: Any, backward: Backward, stage: str) -> ir.Module:
-    """The function as it is compiled for a caller who asks for that finish."""
+    """The function as it is compiled for a caller who asks for that second stage."""
     fused = mf.fuse(backward.fn, target="sm_90a", grid_reduction=grid_reduction)
     return fused.lower(*backward.specs(COLUMNS, F16)).compile().module_at(stage)
 
@@ -69,7 +69,7 @@ def test_slices_are_combined_by_all_in_any_order(name: str, stage: str) -> None:
         for sms in (
             1,
             SMS,
-        ):  # on one, every block has rows, and a step of the second stage lies behind the last block's part
+        ):  # on one, every block has rows, and a step of the second stage lies behind the last block's partial
             backward.check(interpreter.run(module, name, inputs, sms=sms, **order), inputs)
 
 
@@ -111,7 +111,7 @@ def test_sums_over_everything_and_over_two_dimensions(function: Any, shape: tupl
 
 
 @combined({"name": NAMES, "stage": ["tile", "gpu"], "grid_reduction": ["grid_sync", "last_block"]})
-def test_blocks_that_store_a_part_every_few_tiles(name: str, stage: str, grid_reduction: str) -> None:
+def test_blocks_that_store_a_partial_every_few_tiles(name: str, stage: str, grid_reduction: str) -> None:
     """Periods that come out even and that do not, and persistent loops too short for one."""
     backward = BACKWARD[name]
     module = with_grid_reduction(grid_reduction, backward, stage, period=2, peeled=False)
@@ -123,7 +123,7 @@ def test_blocks_that_store_a_part_every_few_tiles(name: str, stage: str, grid_re
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_second_kernel_needs_nobody_resident(name: str, stage: str) -> None:
-    """More blocks than tiles as well: each leaves a part, if of nothing."""
+    """More blocks than tiles as well: each stores a partial, that of an idle block neutral."""
     backward = BACKWARD[name]
     module = with_grid_reduction("second_kernel", backward, stage, blocks=3, period=0)
     assert "fuse.semaphore" not in str(module)
@@ -200,7 +200,7 @@ def test_bugs_in_the_last_block_s_protocol_are_caught(grid_reduction: str) -> No
 
 @pytest.mark.parametrize(("grid_reduction", "number"), [("grid_sync", 0), ("grid_sync", 1), ("last_block", 0)])
 def test_an_arrival_that_is_missing_is_caught(grid_reduction: str, number: int) -> None:
-    """Without the first one nobody finishes, or all wait for ever; without the departure the semaphore is not zero."""
+    """Without the first one there is no second stage or a deadlock; without the departure the semaphore is not 0."""
     backward = BACKWARD["rms_norm_backward"]
     module = with_grid_reduction(grid_reduction, backward, "tile")
     inputs = backward.inputs(ROWS, COLUMNS, F16)

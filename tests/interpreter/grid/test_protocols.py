@@ -44,7 +44,7 @@ def test_every_order_of_blocks(name, order, sms):
 @pytest.mark.parametrize("resident", [1, 2, 5])
 @pytest.mark.parametrize("order", ["launch", "reversed", "random"])
 def test_few_resident_blocks(name, resident, order):
-    """A serial reduction whose turns are tickets needs no order of dispatch: a block that waits, waits for an earlier
+    """A serial reduction in the order of tickets needs no order of dispatch: a block that waits, waits for an earlier
     one.
     """
     module, x = parse(protocols.text(name)), protocols.integers(ROWS)

@@ -1,4 +1,4 @@
-"""Numbers that are computed of totals over whole arrays, and factors that are the same everywhere."""
+"""Scalars computed from reductions of whole arrays, and constant operands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.compiling import module_at, specs_of
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
 @pytest.mark.parametrize("shape", [(1025,), (2, 1025), (1025, 1)])
-def test_constant_factors_are_stored_where_they_are_multiplied(dtype: str, shape: tuple[int, ...]) -> None:
+def test_constant_operands_are_stored_where_they_are_multiplied(dtype: str, shape: tuple[int, ...]) -> None:
     """What `x ^ x` is folded to is a constant before the loop along k, whose slots are in it."""
 
     def product(x: Any, w: Any) -> Any:

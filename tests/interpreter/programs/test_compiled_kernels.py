@@ -210,7 +210,7 @@ def test_warps_and_blocks_that_hold_only_minus_infinity(name: str, layout: dict[
         "layout": [{"vector": 8}, {"vector": 4, "warps": 2}, {"warps": 4}, {"vector": 4, "cluster": 2}],
     }
 )
-def test_rows_of_which_a_part_is_spilled(name: str, dtype: str, order: str, layout: dict[str, int]) -> None:
+def test_partly_spilled_rows(name: str, dtype: str, order: str, layout: dict[str, int]) -> None:
     """What waits in shared memory comes back where it was, in rows that end inside a spilled to shared memory
     fragment's repeat too.
     """
@@ -226,8 +226,8 @@ def test_rows_of_which_a_part_is_spilled(name: str, dtype: str, order: str, layo
 @pytest.mark.parametrize("layout", [{"vector": 8}, {"vector": 4, "warps": 2}, {"vector": 4, "cluster": 2}])
 @pytest.mark.parametrize("name", ["layer_norm", "softmax"])
 def test_spilled_rows_in_program_order(name: str, layout: dict[str, int]) -> None:
-    """Fragments that are not spilled to shared memory are loaded after those that are, and results are stored at late
-    coordinates.
+    """Fragments that are not spilled to shared memory are loaded after those that are, and results are stored at
+    recomputed coordinates.
     """
     family, columns = FAMILIES[name], 1000
     schedule = replace(
@@ -247,7 +247,7 @@ def test_spilled_rows_in_program_order(name: str, layout: dict[str, int]) -> Non
         "order": ["breadth", "depth"],
     }
 )
-def test_late_addresses(name: str, layout: dict[str, int], order: str) -> None:
+def test_recomputed_addresses(name: str, layout: dict[str, int], order: str) -> None:
     """Results go where they belong, in rows that end inside of a fragment's repeat, and not behind the last one."""
     family = FAMILIES[name]
     for columns in (512, 1000):

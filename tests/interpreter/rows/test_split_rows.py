@@ -16,8 +16,8 @@ def test_parts_of_rows(name: str) -> None:
     case.check(np.asarray(mf.fuse(case.fn, target="interpret")(*arrays)), arrays)
 
 
-def test_a_factor_that_run_time_knows() -> None:
-    """A number that the function is called with goes to the kernel of parts, and to the one of rows."""
+def test_a_scalar_argument() -> None:
+    """A scalar argument goes to the kernel of parts, and to that of rows."""
     x = np.random.default_rng(2).standard_normal((3, COLUMNS)).astype(np.float16)
     fused = mf.fuse(lambda x, s: mf.sum(x.astype(mf.float32) * (s + 1), axis=1) * s, target="interpret")
     np.testing.assert_allclose(fused(x, 2.5), x.astype(np.float64).sum(1) * 8.75, rtol=1e-4, atol=1e-2)

@@ -43,8 +43,8 @@ def test_results(name: str, rows: int, stage: str) -> None:
         {"period": 2, "peeled": False},
     ],
 )
-def test_finishes(changes: dict[str, Any]) -> None:
-    """Who adds up the parts, and a part every few tiles."""
+def test_second_stages(changes: dict[str, Any]) -> None:
+    """All second stages, and a partial every few tiles."""
     backward, module = BACKWARD["layer_norm_backward"], unrolled_rows("layer_norm_backward", "gpu", 3, **changes)
     for count, order in zip((1, 5, 67), ORDERS, strict=True):
         inputs = backward.inputs(count, COLUMNS, BF16, seed=count)

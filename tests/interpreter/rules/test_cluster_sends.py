@@ -17,7 +17,7 @@ from tests.support.reductions.numerics import DTYPES
 
 ROUNDS = 5
 BARRIERS = f"memref<2xi64, {SHARED}>"
-WORKGROUP = f"%parts : memref<4xf32, {SHARED}>, %bars : {BARRIERS}"
+WORKGROUP = f"%partials : memref<4xf32, {SHARED}>, %bars : {BARRIERS}"
 INIT = f'"fuse.mbarrier_init"(%bars) {{arrivals = 1 : i64}} : ({BARRIERS}) -> ()'
 MEET = '"fuse.cluster_barrier"() : () -> ()'
 EXPECT = f'"fuse.mbarrier_expect"(%bars, %number) {{bytes = 8 : i64}} : ({BARRIERS}, index) -> ()'
@@ -38,12 +38,12 @@ EXCHANGE = f"""
     %value = memref.load %in0[%i, %b] : memref<{ROUNDS}x4xf32>
     %copy = arith.muli %number, %c2 : index
     %place = arith.addi %copy, %rank : index
-    "fuse.cluster_send"(%value, %parts, %place, %t, %bars, %number) {{peers = 2 : i64}}
+    "fuse.cluster_send"(%value, %partials, %place, %t, %bars, %number) {{peers = 2 : i64}}
         : (f32, memref<4xf32, {SHARED}>, index, index, {BARRIERS}, index) -> ()
     {WAIT}
     %next = arith.addi %copy, %c1 : index
-    %a = memref.load %parts[%copy] : memref<4xf32, {SHARED}>
-    %z = memref.load %parts[%next] : memref<4xf32, {SHARED}>
+    %a = memref.load %partials[%copy] : memref<4xf32, {SHARED}>
+    %z = memref.load %partials[%next] : memref<4xf32, {SHARED}>
     %sum = arith.addf %a, %z : f32
     scf.if %first {{ memref.store %sum, %out0[%i, %b] : memref<{ROUNDS}x4xf32> }}
   }}"""
@@ -82,7 +82,7 @@ def test_rounds(run_threads, threads, order):
         ("%place = arith.addi %copy, %rank", "%place = arith.addi %copy, %c0", "race with a write by block"),
         ("%place = arith.addi %copy, %rank", "%place = arith.addi %c3, %rank", "out-of-bounds"),
     ],
-    ids=["wait", "scope", "bytes", "expect", "meet", "init", "alternate", "slot", "bounds"],
+    ids=["wait", "scope", "bytes", "expect", "barrier", "init", "alternate", "slot", "bounds"],
 )
 @pytest.mark.parametrize("order", ["launch", "reversed"])
 def test_mistakes_are_noticed(run_threads, old, new, message, order):
@@ -105,7 +105,7 @@ def test_one_mbarrier_for_all_rounds_gets_bytes_of_the_next(run_threads):
 
 
 def standardised(x):
-    """A mean and a variance that are exchanged jointly, and a sum over rows, which makes the kernel walk."""
+    """A mean and a variance that are exchanged jointly, and a sum over rows, which needs a persistent loop."""
     h = x.astype(mf.float32)
     centred = h - mf.mean(h, axis=-1, keepdims=True)
     y = centred * mf.rsqrt(mf.mean(centred**2, axis=-1, keepdims=True) + 1e-5)

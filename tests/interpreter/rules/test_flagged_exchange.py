@@ -18,7 +18,7 @@ PRODUCT = Product(24, 32, 384, "nt", "float16")
 
 
 def broken(stage: str, name: str, change: Callable[[ir.Operation], None]) -> ir.Module:
-    """A product whose four parts meet in a flagged buffer, with the first op of that name changed."""
+    """A product whose four partials are exchanged through a flagged buffer, with the first op of that name changed."""
     module = module_at(stage, PRODUCT.fn, PRODUCT.specs, pinned_schedule(PRODUCT, 16, 32, 4, "flagged"))
     with module.context, ir.Location.unknown():
         change(next(op for op in nested(module.operation) if op.name == name))

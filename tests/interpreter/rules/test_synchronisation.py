@@ -140,7 +140,7 @@ def test_reads_by_several_blocks_are_no_race(run_threads):
     np.testing.assert_array_equal(out, np.tile(np.arange(32), (3, 1)))
 
 
-def test_an_error_says_how_to_meet_it_again(run_threads):
+def test_an_error_says_how_to_reproduce_it(run_threads):
     body = "%low = arith.cmpi ult, %t, %c8 : index\nscf.if %low { gpu.barrier }"
     with pytest.raises(InterpreterError, match="order='random', seed=9, resident=2"):
         run_threads(body, [], [], blocks=4, order="random", seed=9, resident=2)

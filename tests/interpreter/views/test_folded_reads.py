@@ -78,7 +78,7 @@ def test_a_shifted_layout_that_the_caller_chose() -> None:
 
 @pytest.mark.parametrize("name", FOLDED)
 @pytest.mark.parametrize("rows", [8, 300])
-def test_a_factor_of_a_product_that_is_read_nowhere(name: str, rows: int) -> None:
+def test_an_operand_of_a_product_that_is_read_nowhere(name: str, rows: int) -> None:
     """What is left of it is a mask behind the last of 33 columns, which no read gives a layout."""
     fold, number = FOLDED[name]
     x, w = integers(rows, 33), integers(33, 24)
@@ -88,7 +88,7 @@ def test_a_factor_of_a_product_that_is_read_nowhere(name: str, rows: int) -> Non
     np.testing.assert_array_equal(turned, w.T @ np.full((33, rows), number))
 
 
-def test_both_factors_of_a_product_are_masks() -> None:
+def test_both_operands_of_a_product_are_masks() -> None:
     x = integers(32, 33)
     ones = lambda x: (x == x).astype(mf.int32)  # noqa: E731
     np.testing.assert_array_equal(run_at_gpu(lambda x: ones(x) @ ones(x).T, x)[0], np.full((32, 32), 33))

@@ -68,8 +68,8 @@ def test_results_beside_reductions_of_what_all_rows_share(name: str, shape: tupl
 
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_later_loops_read_what_the_first_one_did_not(stage: str) -> None:
-    """Chunks in shared memory: only the second walk reads `x`, which then is not there."""
+def test_later_passes_read_arrays_that_the_first_did_not(stage: str) -> None:
+    """Chunks in shared memory: only the second pass reads `x`, which the first did not load."""
 
     def added(x, w):
         return x + w, mf.max(w, axis=-1)
@@ -90,7 +90,7 @@ COLUMNS: dict[str, Case] = {
         lambda x: ((x - mf.mean(x, axis=0)) / (mf.std(x, axis=0) + 1),),
         lambda x: ((x - x.mean(0)) / (x.std(0) + 1),),
     ),
-    "three in turn": (
+    "three in a row": (
         lambda x: (mf.exp(x - mf.max(x, axis=0)) - mf.min(x, axis=0) * mf.sum(mf.abs(x), axis=0),),
         lambda x: (np.exp(x - x.max(0)) - x.min(0) * np.abs(x).sum(0),),
     ),

@@ -36,7 +36,7 @@ def two_totals(x, w, b):
     return mf.max(y, axis=1), y.astype(x.dtype), mf.sum(y, axis=1)
 
 
-def finished(x, w, s):
+def normalised(x, w, s):
     """What works on a reduction, with an argument that the tile does not need."""
     y = product(x, w)
     return mf.sqrt(mf.mean(y * y, axis=1) + 1.0) * s
@@ -98,7 +98,7 @@ CASES = [
         (*OPERANDS, (N,)),
         lambda x, w, b: ((x @ w.T + b).max(1), x @ w.T + b, (x @ w.T + b).sum(1)),
     ),
-    Case(finished, (*OPERANDS, (M,)), lambda x, w, s: np.sqrt(((x @ w.T) ** 2).mean(1) + 1) * s),
+    Case(normalised, (*OPERANDS, (M,)), lambda x, w, s: np.sqrt(((x @ w.T) ** 2).mean(1) + 1) * s),
     Case(products, OPERANDS, lambda x, w: (x @ w.T + 100).min(1)),
     Case(batched, ((3, M, 64), (3, 64, N)), lambda x, w: ((x @ w) ** 2).sum(-1)),
     Case(over_batch, ((3, M, 64), (3, 64, N)), lambda x, w: (x @ w).sum(0)),

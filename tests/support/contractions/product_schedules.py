@@ -1,4 +1,4 @@
-"""Random products with random schedules by wgmma: extents, forms, epilogues, grids, and how splits meet."""
+"""Random products with random schedules by wgmma: extents, forms, epilogues, grids, and reductions of slices."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ DTYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat
 DTYPES |= {"float64": np.dtype(np.float64), "int32": np.dtype(np.int32), "int8": np.dtype(np.int8)}
 
 MOST_IN_CLUSTER = 8
-"""Blocks of a cluster, and so the largest split whose parts meet in one."""
+"""Blocks of a cluster, and so the largest split that one cluster reduces."""
 
 FORMS = ("nn", "nt", "tn", "tt")
 """Whether the left and the right operand lie transposed in memory."""
@@ -134,7 +134,7 @@ def pinned_schedule(
     swapped: bool = False,
     wide: bool = False,
 ) -> mf.Schedule:
-    """A schedule of a product with that tile, whose partial tiles meet that way; `wide` as in `mma_schedule`."""
+    """A schedule of a product with that tile, whose partial tiles are reduced that way; `wide` as in `mma_schedule`."""
     batch = np.broadcast_shapes(*product.batch)
     dtype = dtype_of(product.dtype)
     accumulator = mf.float32 if dtype.bits == 16 else dtype

@@ -68,7 +68,7 @@ def warpgroup_schedule(
 
 
 def cluster_schedule(m: int, n: int, split: int) -> Schedule:
-    """Slices of k that meet in a cluster; neighbouring threads take neighbouring columns of the rows they add up."""
+    """Slices of k that a cluster reduces; neighbouring threads take neighbouring columns of the rows they add up."""
     schedule = warpgroup_schedule(m, n)
     assert schedule.contraction is not None
     schedule = with_slices(replace(schedule, contraction=replace(schedule.contraction, split=split)))

@@ -59,7 +59,7 @@ class Stress:
 
     Args:
         function: takes tensors, and `out=`.
-        inputs: sets of arguments, used in turn, each with outputs of its own.
+        inputs: sets of arguments, used in rotation, each with outputs of its own.
         check: raises if the results of a call are not those of its arguments.
     """
 

@@ -1,4 +1,4 @@
-"""What tests of grid reductions share: schedules with changed walks, and bugs that the interpreter must notice."""
+"""Helpers of tests of grid reductions: changed persistent loops, and bugs that the interpreter must notice."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def arrivals(module: ir.Module) -> list[ir.Operation]:
 
 
 def drop_arrival(arrival: ir.Operation) -> None:
-    """Takes an arrival out; who asks what it saw is told 0."""
+    """Removes an arrival; uses of its result get 0."""
     with arrival.context, ir.InsertionPoint(arrival), arrival.location:
         nothing = arith.ConstantOp(arrival.results[0].type, 0).result
     arrival.results[0].replace_all_uses_with(nothing)

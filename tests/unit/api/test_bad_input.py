@@ -169,7 +169,7 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         "not sm_80 as mlirfuse knows it",
         lambda: mf.fuse(abs, target=other_target("sm_80")),
     ),
-    "multiprocessors": (TargetError, "-1 SMs of sm_80", lambda: target_of("sm_80").with_sms(-1)),
+    "number of SMs": (TargetError, "-1 SMs of sm_80", lambda: target_of("sm_80").with_sms(-1)),
     "no function": (ArgumentError, "fuse: 3 is no Python function", lambda: mf.fuse(3)),  # type: ignore[call-overload]
     "a parameter's name": (
         ArgumentError,
@@ -204,7 +204,7 @@ def test_calls(case: str) -> None:
         wrong()
 
 
-def test_outputs_may_be_parts_of_one_array() -> None:
+def test_outputs_may_be_slices_of_one_array() -> None:
     both = np.zeros((2, 6), np.float32)
     call(lambda x: (x + 1, x - 1), X, out=(both[:, :3], both[:, 3:]))
     np.testing.assert_array_equal(both, np.hstack([X + 1, X - 1]))

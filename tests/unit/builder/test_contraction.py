@@ -95,7 +95,7 @@ def test_batches_may_be_dynamic() -> None:
     assert str(ops(module, "linalg.generic")[0].results[0].type) == "tensor<?x3x5xf32>"
 
 
-def test_float8_gives_float32_and_both_kinds_meet() -> None:
+def test_float8_gives_float32_also_for_mixed_kinds() -> None:
     x, w = np.full((2, 64), 3, ml_dtypes.float8_e4m3fn), np.full((64, 2), 5, ml_dtypes.float8_e5m2)
     result = run(lambda x, w: x @ w, x, w)
     assert result.dtype == np.float32

@@ -158,7 +158,7 @@ def test_equal_names_are_one_extent() -> None:
     assert equal_extents(function_of(module)) == [[(0, 0), (1, 0)]]
 
 
-def test_unnamed_extents_that_meet_are_taken_to_be_equal() -> None:
+def test_unnamed_extents_that_broadcast_are_assumed_equal() -> None:
     specs = [
         TensorSpec((None, 4), F32),
         TensorSpec((None, 4), F32),
@@ -170,7 +170,7 @@ def test_unnamed_extents_that_meet_are_taken_to_be_equal() -> None:
     assert equal_extents(function_of(traced(lambda a, b: (a, b), *specs[:2]))) == []
 
 
-def test_extents_with_different_names_do_not_meet() -> None:
+def test_extents_with_different_names_do_not_broadcast() -> None:
     specs = TensorSpec(("m", 4), F32), TensorSpec(("n", 4), F32), TensorSpec((None, 4), F32)
     with pytest.raises(ShapeError, match=r"\(m, 4\) and \(n, 4\)"):
         traced(lambda x, y, z: x + y, *specs)
@@ -178,7 +178,7 @@ def test_extents_with_different_names_do_not_meet() -> None:
         traced(lambda x, y, z: (x + z) + (y + z), *specs)
 
 
-def test_dynamic_meets_static() -> None:
+def test_dynamic_with_static() -> None:
     x = TensorSpec((None, 4), F32)
     module = traced(lambda x, y: x + y, x, TensorSpec((1, 4), F32))
     assert "affine_map<(d0, d1) -> (0, d1)>" in str(module)

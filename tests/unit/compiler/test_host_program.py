@@ -85,7 +85,7 @@ def test_layout_of_a_call():
 
 
 TRANSPOSED = """
-func.func @turn(%x: tensor<?x4xf32>) -> tensor<2x2x?xf32> {
+func.func @transpose(%x: tensor<?x4xf32>) -> tensor<2x2x?xf32> {
   %c0 = arith.constant 0 : index
   %m = tensor.dim %x, %c0 : tensor<?x4xf32>
   %wide = tensor.expand_shape %x [[0], [1, 2]] output_shape [%m, 2, 2] : tensor<?x4xf32> into tensor<?x2x2xf32>

@@ -17,7 +17,7 @@ def shifted(x: mf.TensorSpec) -> object:
 
 
 def cases() -> dict[str, mf.Lowered]:
-    """A kernel of one block a tile, one that persistent loops rows through shared memory and meets at a semaphore, that
+    """A kernel of one block a tile, one with a persistent loop through shared memory and a grid reduction, that
     with requests of the caller's, and a product.
     """
     persistent_loop = BACKWARD["rms_norm_backward"]

@@ -143,7 +143,7 @@ def test_steps_of_independent_warps_wait_for_no_load(name: str, columns: int, tm
     assert not [i for i in persistent_loop if i.opcode.startswith("LDG.")]
 
 
-def test_neutral_parts_are_added_too() -> None:
+def test_neutral_partials_are_added_too() -> None:
     """What a block without a tile adds are constants, in registers: `red` takes no immediates."""
     backward = BACKWARD["layer_norm_backward"]
     specs = backward.specs(257, DTYPES["float16"])

@@ -174,7 +174,7 @@ def test_command_line_refuses(layernorm: ModuleType, arguments: list[str], capsy
     assert arguments[0] in capsys.readouterr().err
 
 
-def test_graphs_are_long_enough_and_turn_over_whole_sets(timing: ModuleType) -> None:
+def test_graphs_are_long_enough_and_rotate_over_whole_sets(timing: ModuleType) -> None:
     for nbytes in (2 * 8192 * 768, 2 * 8192 * 20480, 2**28):
         sets = timing.input_sets(nbytes)
         calls = timing.calls_in_graph(nbytes, sets)
@@ -185,7 +185,7 @@ def test_graphs_are_long_enough_and_turn_over_whole_sets(timing: ModuleType) -> 
 
 
 def test_speed_is_compared_within_rounds(timing: ModuleType) -> None:
-    """The clock drops in the middle of the contest, for one contestant a round earlier than for the other."""
+    """The clock drops in the middle of the contest, for one contestant a repetition earlier than for the other."""
     reference, own = (50.0,) * 8 + (60.0,) * 7, (48.0,) * 7 + (57.6,) * 8
     timings = {"ours": timing.Timing(57.6, own), "theirs": timing.Timing(50.0, reference)}
     contest = timing.Contest(timings)
@@ -193,7 +193,7 @@ def test_speed_is_compared_within_rounds(timing: ModuleType) -> None:
     assert contest.speed("ours", "absent") is None
 
 
-def test_host_time_is_per_call_and_measured_in_turns(timing: ModuleType) -> None:
+def test_host_time_is_per_call_and_measured_alternately(timing: ModuleType) -> None:
     import time
 
     order: list[str] = []

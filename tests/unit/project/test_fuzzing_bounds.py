@@ -204,7 +204,7 @@ def cut_off(a: np.ndarray, b: np.ndarray, bits: int, smallest: int) -> float:
 
 @pytest.mark.parametrize("bits", [23, 24, 25])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_tensor_cores_align_subnormal_factors_like_normal_ones(dtype: str, bits: int) -> None:
+def test_tensor_cores_align_subnormal_operands_like_normal_ones(dtype: str, bits: int) -> None:
     """Seed 7006137: 2^-24 * -65504 is -2^-8, and costs the other terms of its sum ten bits."""
     rng, form = np.random.default_rng(0), FORMATS[dtype]
     special = np.array([form.tiny, -3 * form.tiny, 2.0**form.smallest, form.largest, -form.largest, 0, 1])
@@ -246,7 +246,7 @@ def test_sums_of_float8_lose_what_hopper_cuts_off() -> None:
 
 
 def test_infinities_times_what_may_vanish_are_not_known_in_products_of_matrices() -> None:
-    """A NaN where the factor is zero: the deviation of equal numbers is, or next to it (seed 51005440)."""
+    """A NaN where the scale is zero: the deviation of equal numbers is, or next to it (seed 51005440)."""
     deviation = std_of(exact(np.ones((3, 33, 31)), "float64"), keepdims=True, correction=1.0)
     others = np.array([[[np.inf, -np.inf, 2.0]]])
     for product in (matmul(deviation, exact(others, "float64")), matmul(exact(others.mT, "float64"), deviation)):

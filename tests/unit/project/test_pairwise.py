@@ -1,4 +1,4 @@
-"""Tests of which a sample of the parameters is run each time: each two values meet, and all in the full run."""
+"""Tests with a pairwise sample of their parameters: each two values occur together, and all in the full run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.pairwise import combined, every, pairwise
 VALUES: dict[str, Any] = {"a": (0, 1, 2), "b": (0, 1), "c": (0, 1, 2, 3)}
 
 
-def test_each_two_values_meet_that_may() -> None:
+def test_each_two_allowed_values_occur_together() -> None:
     rows = list(pairwise(VALUES, lambda row: (row.get("a"), row.get("c")) != (2, 3)))
     assert {(row["b"], row["c"]) for row in rows} == {(b, c) for b in VALUES["b"] for c in VALUES["c"]}
     assert {(row["a"], row["c"]) for row in rows} == {(a, c) for a in VALUES["a"] for c in VALUES["c"]} - {(2, 3)}

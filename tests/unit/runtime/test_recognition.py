@@ -136,7 +136,7 @@ def test_a_key_is_made_until_a_call_is_known(driver, monkeypatch):
     assert driver.launches[-1][5] == [1 << 24, 6, 1 << 25, 6]
 
 
-def test_kinds_of_calls_in_turns_are_learnt_of_ever_less(driver, monkeypatch):
+def test_alternating_kinds_of_calls_get_recognisers_ever_less_often(driver, monkeypatch):
     run, learnt = dispatcher(driver, COPY), []
 
     def counted(args, out):

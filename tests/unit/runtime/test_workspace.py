@@ -105,7 +105,7 @@ def test_an_arena_grows(driver: Driver):
     assert second != first
     assert second == third == fourth, "there is some headroom"
     assert driver.runtime.freed == [first]
-    assert len({launch[5][3] for launch in driver.launches}) == 1, "the semaphores had room"
+    assert len({launch[5][3] for launch in driver.launches}) == 1, "the semaphores fitted into the workspace"
 
 
 def test_what_a_graph_uses_is_freed_with_it(driver: Driver):
