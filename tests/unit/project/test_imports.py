@@ -33,7 +33,7 @@ LAYERS = (
 )
 """Packages and modules, each of which imports those before it alone."""
 
-ROOMS = ("graph", "kernels", "fusion", "tile", "layouts", "pipelining", "gpu")
+PASS_FOLDERS = ("graph", "kernels", "fusion", "tile", "layouts", "pipelining", "gpu")
 """The same of `mlirfuse.passes`."""
 
 PACKAGES = sorted(path.parent for path in ROOT.rglob("__init__.py"))
@@ -76,7 +76,7 @@ def test_imports_point_one_way() -> None:
     units = _children(ROOT)
     assert {"analysis", "dialect", "schedule"} <= units["passes"]
     TopologicalSorter(units).prepare()  # raises CycleError
-    for order, children in ((LAYERS, units), (ROOMS, _children(ROOT / "passes"))):
+    for order, children in ((LAYERS, units), (PASS_FOLDERS, _children(ROOT / "passes"))):
         for lower, upper in pairwise(order):
             later = order[order.index(upper) :]
             assert not children[lower].intersection(later), f"{lower} imports what comes after it"

@@ -93,7 +93,7 @@ def _has_row(text: str, old: str, new: str) -> bool:
 
 
 def test_paths_are_found() -> None:
-    text = "see `mlirfuse/passes/x.py`, `tests/unit/`, `mlirfuse/passes/ROOM/x.py`, `docs/*.md` and tests/gpu."
+    text = "see `mlirfuse/passes/x.py`, `tests/unit/`, `mlirfuse/passes/FOLDER/x.py`, `docs/*.md` and tests/gpu."
     assert paths_of(text) == {"mlirfuse/passes/x.py", "tests/unit/", "tests/gpu"}
 
 
