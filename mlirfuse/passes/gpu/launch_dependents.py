@@ -46,7 +46,7 @@ class FuseLaunchDependents(Pass):
     This applies to kernels whose blocks end together; otherwise blocks of the next kernel would start among running
     ones, out of order, and lose the locality of neighbouring blocks (docs/architecture.md, "Synchronisation").
     Blocks end together where they wait for one another, once each has read the last partial results of
-    others. CTAs that read no partials trigger the dependent launch implicitly, on exit, as do threads on other
+    others. Blocks that read no partials trigger the dependent launch implicitly, on exit, as do threads on other
     branches. (Blocks of a serial reduction do not end together, but the last one decides.) Blocks also end together
     where the grid has no more blocks than the device has SMs. Where the size of the grid is not known, only the first
     blocks, as many as the device has SMs, trigger.
@@ -56,17 +56,17 @@ class FuseLaunchDependents(Pass):
       "fuse.semaphore_wait"(%semaphores, %c0, %blocks) : (memref<1xi32>, index, i32) -> ()
     }
     gpu.barrier
-    %part = memref.load %parts[%other, %t] : memref<?x128xf32>
-    %total = arith.addf %own, %part : f32
-    memref.store %total, %y[%t] : memref<128xf32>
+    %partial = memref.load %partials[%other, %t] : memref<?x128xf32>
+    %sum = arith.addf %own, %partial : f32
+    memref.store %sum, %y[%t] : memref<128xf32>
     ```
     becomes
     ```mlir
     ...
-    %part = memref.load %parts[%other, %t] : memref<?x128xf32>
+    %partial = memref.load %partials[%other, %t] : memref<?x128xf32>
     nvvm.griddepcontrol launch_dependents
-    %total = arith.addf %own, %part : f32
-    memref.store %total, %y[%t] : memref<128xf32>
+    %sum = arith.addf %own, %partial : f32
+    memref.store %sum, %y[%t] : memref<128xf32>
     ```
     and, where nothing is waited for,
     ```mlir

@@ -51,12 +51,12 @@ class FuseTileGridReduction(Pass):
     becomes
     ```mlir
     func.func private @f_0_kernel(%x: memref<?x4096xf32>, %y: memref<4096xf32>,
-        %parts: memref<?x4096xf32> {fuse.workspace = "scratch", ...}, %semaphore: memref<1xi32> {...}) {
+        %partials: memref<?x4096xf32> {fuse.workspace = "scratch", ...}, %semaphore: memref<1xi32> {...}) {
       scf.forall (%block) in (%blocks) {
-        %partial = scf.for %tile = %block to %tiles step %blocks iter_args(%acc = %zero) -> vector<2x4096xf32> { ... }
+        %sums = scf.for %tile = %block to %tiles step %blocks iter_args(%acc = %zero) -> vector<2x4096xf32> { ... }
         scf.if %has_tile {
-          %part = vector.multi_reduction <add>, %partial, %none [0]
-          vector.transfer_write %part, %parts[%block, %c0]
+          %partial = vector.multi_reduction <add>, %sums, %none [0]
+          vector.transfer_write %partial, %partials[%block, %c0]
         }
         fuse.semaphore_arrive, fuse.semaphore_wait
         scf.for %slice = %block to %slices step %blocks { ... } {fuse.second_stage}

@@ -19,7 +19,7 @@ from mlirfuse.support.dtypes import dtype_of
 from mlirfuse.support.installation import driver_cuda_version, how_to_launch
 from mlirfuse.target import TARGETS, Target, target_of
 
-MULTIPROCESSORS = 16  # cudaDevAttrMultiProcessorCount
+SM_COUNT = 16  # cudaDevAttrMultiProcessorCount
 
 LIMITS = {
     "threads_per_sm": 39,
@@ -152,7 +152,7 @@ def capability(device: int) -> int:
 
 def device_target(device: int) -> Target:
     """The target that code for a device is compiled for, with the device's SMs."""
-    sms = cupy().cuda.runtime.deviceGetAttribute(MULTIPROCESSORS, device)
+    sms = cupy().cuda.runtime.deviceGetAttribute(SM_COUNT, device)
     return target_of(chip(device)).with_sms(sms)
 
 

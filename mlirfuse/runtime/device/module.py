@@ -14,7 +14,7 @@ from mlirfuse.lowering.ptx.miscompilations import warn_of_driver
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
 from mlirfuse.runtime.device import driver
-from mlirfuse.runtime.device.cuda import MULTIPROCESSORS, capability, cupy, on_device
+from mlirfuse.runtime.device.cuda import SM_COUNT, capability, cupy, on_device
 
 # CUfunction_attribute, of the CUDA driver API
 _SHARED_BYTES, _LOCAL_BYTES, _REGISTERS, _MAX_DYNAMIC_SHARED_BYTES = 1, 3, 4, 8
@@ -47,7 +47,7 @@ class LoadedKernel:
         """
         cuda, info = cupy().cuda, self.info
         with on_device(self.device):
-            sms = cuda.runtime.deviceGetAttribute(MULTIPROCESSORS, self.device)
+            sms = cuda.runtime.deviceGetAttribute(SM_COUNT, self.device)
             fitting = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
                 self.function, info.block, info.dynamic_shared_bytes
             )
