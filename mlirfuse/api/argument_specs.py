@@ -66,9 +66,9 @@ def spec_of(argument: Any, name: str, extents: Extents) -> ArgumentSpec:
 
 
 def readable(argument: Any, name: str) -> Any:
-    """A NumPy array as it lies in memory, and anything else as it is; raises `ArgumentError` for an array with a mask.
+    """The argument, or a copy of a NumPy array that kernels cannot read; raises `ArgumentError` for a masked array.
 
-    Arrays that no kernel can read are copied: unaligned elements, or strides that are no multiple of the element size.
+    Kernels cannot read unaligned elements, or strides that are no multiple of the element size.
     """
     if isinstance(argument, np.ma.MaskedArray):
         raise ArgumentError("the array has a mask", where=name, hint="fill it: x.filled(0)")

@@ -178,7 +178,7 @@ class Fused(Generic[_P, _R]):
         return tuple(given)
 
     def with_options(self, **options: Unpack[Options]) -> Fused[_P, _R]:
-        """The same function with these options; it keeps the others that it has.
+        """The same function with these options changed, and its other options kept.
 
         Raises:
             ArgumentError: an option does not exist, or its value is not one that `fuse` takes.

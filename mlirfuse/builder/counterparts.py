@@ -92,7 +92,7 @@ _CASTS |= {"int": "int32", "long": "int64", "short": "int16", "char": "int8", "b
 
 
 def instead_of_function(name: str) -> str | None:
-    """What to write for a function that mlirfuse does not have, or has under this or another name; None if unknown."""
+    """A hint for a function's name in another library: mlirfuse's name, or an expression; None for an unknown name."""
     if (own := RENAMED.get(name, name)) in _own():
         return f"use mf.{own}"
     return FUNCTIONS.get(name)
@@ -107,7 +107,7 @@ def closest_function(name: str) -> str:
 
 
 def instead_of_attribute(name: str) -> str:
-    """What to write for an attribute that traced tensors do not have."""
+    """A hint for an attribute that traced tensors do not have."""
     plain = name.rstrip("_")  # PyTorch's methods in place
     if plain in _CASTS:
         return f"use x.astype(mf.{_CASTS[plain]})"

@@ -147,7 +147,7 @@ def divide(a: Extent, b: Extent) -> Extent | None:
 
 
 def same(a: Extent, b: Extent) -> bool:
-    """Whether the two extents are known to be equal."""
+    """Whether two extents are known to be equal."""
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int) and a == b
     return a.factor == b.factor and a.symbols == b.symbols
@@ -164,7 +164,7 @@ def same_shape(a: Shape, b: Shape) -> bool:
 
 
 def unify(a: Extent, b: Extent) -> Extent | None:
-    """The extent that the two broadcast to, or None where they cannot.
+    """The extent that two extents broadcast to, or None where they cannot broadcast.
 
     Different unknowns are assumed equal unless both have names given by the user. An unknown with a number other than 1
     raises `NeedsStatic`, because broadcasting depends on the unknown's value.

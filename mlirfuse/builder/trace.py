@@ -96,7 +96,7 @@ def equal_extents(function: func.FuncOp) -> list[list[tuple[int, int]]]:
 
 
 def _results(returned: object, state: TraceState, position: Position) -> tuple[str, list[TensorBase]]:
-    """The structure and the tensors of what the Python function returned."""
+    """The structure (`single`, `tuple` or `list`) and the tensors of the Python function's result."""
     structure = "tuple" if isinstance(returned, tuple) else "list" if isinstance(returned, list) else "single"
     items = list(returned) if isinstance(returned, tuple | list) else [returned]
 

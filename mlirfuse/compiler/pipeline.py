@@ -90,7 +90,7 @@ def stage(passes: str, *, fast_math: bool = False, tuned: bool = False) -> str:
 
 
 def passes() -> tuple[str, ...]:
-    """The names of mlirfuse's passes: those of the pipeline in its order, and after them what is in no pipeline."""
+    """The names of mlirfuse's passes, in the order of the pipeline; passes that are in no pipeline come last."""
     elements = parse_pipeline(named("fuse-lower-pipeline"))
     ours = registry.names()
     ordered = dict.fromkeys(element.name for element in elements if element.name in ours)

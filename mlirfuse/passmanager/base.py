@@ -1,7 +1,7 @@
 """The base class of passes, and their remarks.
 
-A pass is a frozen dataclass. Its fields are its options; `name` is its name in a pipeline, and behind its first
-dash that of its file and its lit test. Its docstring says what it does, what it requires, and shows the
+A pass is a frozen dataclass. Its fields are its options; `name` is its name in a pipeline; the part
+after the first dash names its file and its lit test. Its docstring says what it does, what it requires, and shows the
 IR before and after. `run` gets the `builtin.module` operation and changes it in place.
 
 A pass that does not apply reports why through `Remarks`, and leaves the IR alone. It raises `PassError` only where an

@@ -151,7 +151,7 @@ def _step(element: Element) -> Step:
 
 
 def _reject_nested(parent: Element) -> None:
-    """Raises `PipelineError` for an mlirfuse pass below the top level: those see the whole module."""
+    """Raises `PipelineError` for an mlirfuse pass below the top level, as mlirfuse's passes run on the whole module."""
     for element in parent.nested or ():
         if registry.find(element.name):
             raise PipelineError(

@@ -69,7 +69,7 @@ def options_of(cls: type[Pass]) -> tuple[Option, ...]:
 
 
 def parse_options(cls: type[Pass], text: str | None, position: int = 0) -> Pass:
-    """The pass of that class with the options of `text` (what stands between the braces).
+    """The pass of that class with the options of `text` (the text between the braces).
 
     Args:
         cls: the pass class.

@@ -63,7 +63,7 @@ def parse_pipeline(text: str) -> tuple[Element, ...]:
 
 
 def truncate(elements: tuple[Element, ...], name: str, occurrence: int) -> tuple[tuple[Element, ...], int]:
-    """Drops what follows the n-th pass of that name, in nested pipelines too.
+    """Drops all elements after the n-th pass of that name, in nested pipelines too.
 
     Returns the elements that are left, and how many occurrences are still missing (0: it was found).
     """

@@ -68,7 +68,7 @@ class MemoryPlanner:
         self._add_all(sizes, self._lasting)
 
     def _add_all(self, sizes: Sequence[tuple[str, int]], scratch_start: int) -> int:
-        """Places pieces one behind the other; returns where scratch memory goes on."""
+        """Places pieces one behind the other; returns the end of the scratch memory in use, bytes."""
         ends = {SEMAPHORES: 0, SCRATCH: scratch_start}
         for kind, nbytes in sizes:
             self.places.append(Place(kind, ends[kind], nbytes))

@@ -162,7 +162,7 @@ class _Planner:
         return LaunchGeometry(info, blocks, tuple(words), tensor_maps, semaphores)
 
     def _place_workspaces(self, info: KernelInfo, shapes: Sequence[Sequence[int]]) -> list[_Operand]:
-        """The operands behind those of the launch."""
+        """Places a kernel's workspace arguments, which follow the arguments of the launch."""
         positions = [workspace.arg for workspace in info.workspaces]
         if positions != list(range(len(shapes), len(shapes) + len(positions))):
             raise IRError(
@@ -230,7 +230,7 @@ class ParameterBlock:
         return self._words[word]
 
     def write(self, words: Sequence[Any]) -> None:
-        """Writes the varying words, as many as the plan's format has codes, unless they equal those of the call before.
+        """Writes the varying words, as many as the plan's format has codes, unless equal to those of the previous call.
 
         The sequence is kept, and must not be changed by the caller. Floats are always written, as 0.0 equals -0.0.
         """

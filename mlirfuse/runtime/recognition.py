@@ -147,7 +147,7 @@ def guards_hold() -> bool:
 
 
 def _guards_tell_apart(torch: Any) -> bool:
-    """Whether guards accept tensors like those that they were made of, and no others."""
+    """Whether guards accept tensors like the ones that they were made of, and reject all others."""
     empty = partial(torch.empty, device="cpu", dtype=torch.float32)  # whatever the defaults are
     like = empty(2, 4)
     others = (

@@ -64,7 +64,7 @@ def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
 
 @cache
 def _fields(cls: type) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Names of a dataclass's fields, in order, and of those that have no default."""
+    """The names of a dataclass's fields, in order, and of its fields without a default."""
     fields = dataclasses.fields(cls)
     return tuple(f.name for f in fields), frozenset(f.name for f in fields if f.default is dataclasses.MISSING)
 

@@ -62,7 +62,7 @@ def from_mlir(info: ir.Diagnostic | ir.DiagnosticInfo) -> Diagnostic:
 
 
 def from_error(error: MlirFuseError) -> tuple[Diagnostic, ...]:
-    """The diagnostics behind an error: MLIR's own where it was caused by MLIR, else one at the error's `where`."""
+    """The diagnostics of an error: MLIR's own where MLIR caused it, else one diagnostic at the error's `where`."""
     cause = error.__cause__
     if isinstance(cause, ir.MLIRError) and cause.error_diagnostics:
         return tuple(from_mlir(info) for info in cause.error_diagnostics)

@@ -25,7 +25,7 @@ def nested(op: ir.Operation) -> list[ir.Operation]:
 
 
 def ops_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
-    """The operations of those names inside of `root`; inner ones come before those around them.
+    """The operations with one of `names` inside of `root`; inner ones come before the ops around them.
 
     MLIR's pattern driver compares the names, with patterns that never match. It is much faster than `nested`, which
     makes a Python object for every operation.
@@ -130,7 +130,7 @@ def erase(op: ir.Operation | ir.OpView) -> None:
 
 
 def erase_dead(ops: list[ir.Operation]) -> None:
-    """Erases those of `ops`, which are in program order, whose results nobody uses."""
+    """Erases the ops among `ops`, which are in program order, whose results are unused."""
     for op in reversed(ops):
         if all(not list(result.uses) for result in op.results):
             op.operation.erase()

@@ -43,7 +43,7 @@ def _split_off(stride: int, extents: Extents, dim: int, group: Sequence[int]) ->
 
 
 def split_alignment(align: int, strides: Sequence[int], groups: Groups, extents: Extents, element_bytes: int) -> int:
-    """The alignment, bytes, of strides that `split` leaves to run time; `align` is that of the others."""
+    """The alignment, bytes, of the strides that `split` makes dynamic; `align` is the alignment before."""
     for stride, group in zip(strides, groups, strict=True):
         known = [extents[d] for d in group[1:]]
         if stride > 0 and None in known:

@@ -68,7 +68,7 @@ _SPARK = replace(_WORKSTATION, chip="sm_121", ptx=88, sms=48, l2_bytes=24 << 20)
 
 
 def _specific(base: Target, **has: bool) -> Target:
-    """The variant of an architecture whose code runs on no other, with instructions that the base lacks."""
+    """The architecture-specific variant (`sm_90a`) of an architecture, with instructions that the base lacks."""
     return replace(base, chip=f"{base.chip}a", has_setmaxnreg=True, **has)
 
 

@@ -83,7 +83,7 @@ def _pass_section(cls: type[Pass]) -> str:
 
 
 def _split_attributes(text: str) -> tuple[str, dict[str, str]]:
-    """A docstring without its `Attributes:` section, and what that says of each field."""
+    """A docstring without its `Attributes:` section, and the section's text for each field."""
     before, _, section = text.partition("\nAttributes:\n")
     meanings: dict[str, str] = {}
     lines, field = section.splitlines(), ""

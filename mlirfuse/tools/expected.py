@@ -48,7 +48,7 @@ class Expectation:
 
 
 def expectations(text: str, file: str, first_line: int = 1) -> list[Expectation]:
-    """What the comments of a text expect.
+    """The diagnostics that the comments of a text expect.
 
     Args:
         text: the file's text, or a chunk of it.
@@ -74,7 +74,7 @@ def expectations(text: str, file: str, first_line: int = 1) -> list[Expectation]
 
 
 def unmet(expected: Iterable[Expectation], given: Iterable[Diagnostic], file: str, *, strict: bool) -> list[str]:
-    """What differs between expected and given diagnostics, one message each; none when the file verifies.
+    """A message for each difference between expected and given diagnostics; empty when the file verifies.
 
     Args:
         expected: from `expectations`; each stands for exactly one diagnostic.

@@ -113,7 +113,7 @@ def list_passes() -> str:
 
 
 def _elements(flag: str, parser: Parser) -> str:
-    """What a pass flag `--name`, `--name=options` stands for in a pipeline."""
+    """The pipeline element of a pass flag `--name` or `--name=options`."""
     name, _, options = flag.removeprefix("--").partition("=")
     if flag.startswith("--") and name in pipeline.NAMED and not options:
         return ",".join(map(str, parse_pipeline(pipeline.named(name))))

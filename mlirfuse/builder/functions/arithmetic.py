@@ -106,13 +106,13 @@ def sign(x: ir.Value) -> ir.Value:
 
 @lift(ARITHMETIC)
 def maximum(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The larger of the two; NaN where either is NaN."""
+    """The larger of a and b; NaN where either is NaN."""
     return (arith.MaximumFOp if is_float(a) else arith.MaxSIOp)(a, b).result
 
 
 @lift(ARITHMETIC)
 def minimum(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The smaller of the two; NaN where either is NaN."""
+    """The smaller of a and b; NaN where either is NaN."""
     return (arith.MinimumFOp if is_float(a) else arith.MinSIOp)(a, b).result
 
 

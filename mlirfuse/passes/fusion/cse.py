@@ -99,7 +99,7 @@ def _replaced(function: ir.Operation, op: ir.Operation, earlier: ir.Operation, f
 
 
 def _fitness(kernel: ir.Operation) -> Fitness:
-    """The iteration space of a kernel, and what stands against one kernel."""
+    """The extents of a kernel's iteration space, and why its ops cannot share one kernel (None where they can)."""
     structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
     space = space_of_structures(structures)
     if isinstance(space, Conflict):

@@ -45,7 +45,7 @@ class KernelPair:
         order_host_ops(function)
 
     def _inputs(self) -> list[ir.Value]:
-        """The inputs of the merged kernel: the operands of both, without values that pass between them."""
+        """The inputs of the merged kernel: the operands of both calls, without values that pass between the kernels."""
         made = set(self.first_call.results)
         operands = [*self.first_call.operands, *(v for v in self.second_call.operands if v not in made)]
         return list(dict.fromkeys(operands))
@@ -55,7 +55,7 @@ class KernelPair:
         return [r for r in self.first_call.results if any(use.owner.operation != self.second_call for use in r.uses)]
 
     def build(self) -> ir.Operation:
-        """The merged kernel, next to the first in the module, with the schedule of the first, or else of the second."""
+        """The merged kernel, next to the first in the module, with the schedule of the first kernel or else the second."""
         inputs, kept = self._inputs(), self._kept()
         outputs = [*kept, *self.second_call.results]
         attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}

@@ -148,13 +148,13 @@ class _Pair(KernelPair):
         return f"{callee(self.second_call)} stays apart from {callee(self.first_call)}"
 
     def shared_bytes(self) -> int:
-        """Bytes an element of the iteration space that a merged kernel saves; 0 where the two share nothing."""
+        """Bytes an element of the iteration space that a merged kernel saves; 0 without shared data."""
         whole = max(_rank(v) for v in [*self.first_call.operands, *self.first_call.results])
         stored = {*_read(self.first_call, self.first), *self.first_call.results}
         return sum(_bytes(v) for v in _read(self.second_call, self.second) if v in stored and _rank(v) == whole > 1)
 
     def reduces_over_rows(self) -> bool:
-        """Whether one of the two reduces over other dimensions than the innermost, and neither is a contraction.
+        """Whether one of the kernels reduces over dimensions other than the innermost, and neither is a contraction.
 
         Other pairs that read reshapes of an array, such as a product of batches, are not reductions in two orders.
         """
@@ -171,7 +171,7 @@ class _Pair(KernelPair):
         return all(kernel_space(kernel)[0].reduced_dims for kernel in (self.first, self.second))
 
     def obstacle(self, target: Target) -> str | None:
-        """Why the two cannot be merged, or None."""
+        """Why the two kernels cannot be merged, or None."""
         if SCHEDULE in self.second.attributes:
             return f"a schedule is given for {symbol(self.second)}"
         given = schedule_of(self.first) if SCHEDULE in self.first.attributes else None

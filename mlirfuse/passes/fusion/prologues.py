@@ -85,7 +85,7 @@ class _Pair(KernelPair):
     """A launch, and one of a contraction that reads its results."""
 
     def obstacle(self, target: Target) -> str | None:
-        """Why the two should not be fused, or None."""
+        """Why the kernels should not be fused, or None."""
         space, structures = kernel_space(self.first)
         if space.reduced_dims:
             return "it contains a reduction"

@@ -87,7 +87,7 @@ def _exchange(module: ir.Operation, function: ir.Operation, maker: str, reader: 
 
 
 class _Exchange:
-    """Two launches, the second of which reads what the first computes element by element.
+    """Two launches, the second of which reads elementwise results of the first.
 
     Attributes:
         values: the host's values that could be recomputed, each with its value in the first kernel.

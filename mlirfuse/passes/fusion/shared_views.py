@@ -44,8 +44,7 @@ class SharedView:
         return f"it reads {_shape(self.first)} elements as {_shape(self.second)}"
 
     def align(self, function: ir.Operation) -> str | None:
-        """Collapses dimensions of both kernels to those that the shapes have in common; returns the reason where it
-        cannot.
+        """Collapses dimensions of both kernels to those that the shapes have in common; returns why not, or None.
 
         A failed attempt leaves the kernels partly changed: try it on a copy.
         """

@@ -60,8 +60,8 @@ class FuseAssignL2Policies(Pass):
 
     ```mlir
     %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : ...
-    vector.store %sums, %partials[%block, %i] {alignment = 16 : i64, fuse.evict_last} : memref<?x4096xf32>, vector<4xf32>
-    %s = vector.load %partials[%b, %j] {alignment = 16 : i64, fuse.evict_first} : memref<?x4096xf32>, vector<4xf32>
+    vector.store %sums, %partials[%block, %i] {fuse.evict_last} : memref<?x4096xf32>, vector<4xf32>
+    %s = vector.load %partials[%b, %j] {fuse.evict_first} : memref<?x4096xf32>, vector<4xf32>
     ```
     """
 

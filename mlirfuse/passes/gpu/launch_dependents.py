@@ -167,9 +167,9 @@ def _place(kernel: ir.Operation, most: int) -> Place | str:
 
 
 def _behind_the_last_read(block: ir.Block) -> Place | str:
-    """Behind the last op that reads what other blocks have written, with only stores behind it.
+    """The place behind the last op that reads data of other blocks, if only stores follow; else why there is none.
 
-    A block may add up several parts of the results in sequence; the trigger is then in the last of them.
+    A block may combine several slices of the results in sequence; the trigger is then in the last one.
     """
     has_waited, left, loops = False, 0, []
     while True:

@@ -61,7 +61,7 @@ def _fold(generic: ir.Operation) -> int:
 
 
 def _is_view(op: ir.Operation) -> bool:
-    """Whether an op gives the elements of its first operand other coordinates, and does nothing else."""
+    """Whether an op only gives the elements of its first operand other coordinates."""
     return op.name == "linalg.transpose" or is_unit_reshape(op) or _is_copy(op)
 
 

@@ -32,7 +32,7 @@ class DependentReductions:
     difference: Difference
 
     def of_the_same_rows(self, space: IterationSpace) -> bool:
-        """Whether both reduce the same dimensions, and the difference reads the source along these as the first does.
+        """Whether both reductions run over the same dimensions, which the difference reads as the first reduction does.
 
         A value of the kernel has one dimension along each axis at every read. An argument may be read in several ways,
         and a square of a transposed difference may reduce other dimensions or keep another order.

@@ -227,7 +227,7 @@ class RowSplit:
         return tensor.CollapseShapeOp(self._part_type(rows), divided, [[0, 1], [2]]).result
 
     def _results_of_rows(self, part: ir.Value, rows: ir.Value) -> ir.Value:
-        """The parts' results, reshaped so that those of a row are contiguous."""
+        """The results of all parts, reshaped to one row of results for each row of the input."""
         shape = [DYNAMIC, self.parts]
         count = tensor.DimOp(rows, _index(0)).result
         type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(part.type).element_type)

@@ -164,7 +164,7 @@ def _varies(value: ir.Value, loop: ir.Operation) -> bool:
 
 
 def _hoist(op: ir.Operation, loop: ir.Operation) -> None:
-    """Moves an op of a loop's body, and what it needs, before the loop."""
+    """Moves an op of a loop's body, and the ops that it depends on, before the loop."""
     if op.parent.operation != loop:
         return
     for operand in op.operands:

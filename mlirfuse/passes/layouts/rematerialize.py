@@ -70,7 +70,7 @@ class FuseRematerialize(Pass):
 
 @dataclass
 class _Step:
-    """One step of a loop, whose ops are looked at in order."""
+    """One step of a loop, and the position of each of its ops."""
 
     loop: ir.Operation
     ops: Sequence[ir.Operation] = field(init=False)

@@ -170,7 +170,7 @@ def _ahead(step: _Step, k: ir.Value) -> list[ir.Value]:
 
 
 def _makers(ops: Sequence[ir.Operation], block: ir.Block) -> list[ir.Operation]:
-    """`ops` and what they are computed from in the block, in order."""
+    """`ops` and the ops of the block that they depend on, in order."""
     inside = [op.operation for op in block.operations]
     found = backward_slice([operand for op in ops for operand in op.operands], inside) | set(ops)
     return [op for op in inside if op in found]

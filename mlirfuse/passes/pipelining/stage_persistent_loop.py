@@ -223,7 +223,7 @@ def _either(has_few: ir.Value | None, few: ir.Value, many: ir.Value) -> ir.Value
 
 
 def _wait(has_few: ir.Value | None, stages: int) -> None:
-    """Waits for all groups but those that were started after the tile at hand."""
+    """Waits for the group of copies of this step's tile; later groups stay in flight."""
     if has_few is None:
         nvvm.CpAsyncWaitGroupOp(stages - 1)
         return

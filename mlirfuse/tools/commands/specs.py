@@ -22,7 +22,7 @@ _FILLS = ("random", "zeros", "ones", "arange")
 
 
 def parse_arguments(texts: Sequence[str]) -> list[TensorSpec | ScalarSpec]:
-    """The specs of `--arg`s; raises what `parse_spec` raises, at the one that is wrong."""
+    """The specs of `--arg` options; raises the errors of `parse_spec`, with the wrong option as the place."""
     specs = []
     for text in texts:
         try:
@@ -83,7 +83,7 @@ def parse_input(text: str, seed: int) -> np.ndarray | float | int:
 
 
 def static_shape(spec: TensorSpec | ScalarSpec, what: str) -> tuple[int, ...]:
-    """The shape of a spec, which must have no run-time extents; raises `ArgumentError`, which says of what."""
+    """The shape of a spec; raises `ArgumentError`, which names `what`, for a dynamic extent."""
     if not isinstance(spec, TensorSpec) or not all(isinstance(extent, int) for extent in spec.shape):
         raise ArgumentError(f"{what} needs a static shape", hint="write f16[8,4096]")
     return tuple(extent for extent in spec.shape if isinstance(extent, int))

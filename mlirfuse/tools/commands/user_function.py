@@ -26,7 +26,7 @@ Spec = TensorSpec | ScalarSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments that say what to compile."""
+    """Adds the arguments that name the function, its argument types and the target."""
     parser.add_argument("function", metavar="FILE.py:FUNCTION", help="the function; decorated with mf.fuse or plain")
     parser.add_argument(
         "--arg",
