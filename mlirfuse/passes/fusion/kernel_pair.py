@@ -55,7 +55,7 @@ class KernelPair:
         return [r for r in self.first_call.results if any(use.owner.operation != self.second_call for use in r.uses)]
 
     def build(self) -> ir.Operation:
-        """The merged kernel, next to the first in the module, with the schedule of the first kernel or else the second."""
+        """The merged kernel, next to the first in the module, with the schedule of the first kernel or the second."""
         inputs, kept = self._inputs(), self._kept()
         outputs = [*kept, *self.second_call.results]
         attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}

@@ -104,12 +104,12 @@ def check_contraction(
     ):
         return "k, split, raster, cluster and consumer groups must be at least 1, and stages at least 2"
     if schedule.promote < 0:
-        return f"sums are promoted after {schedule.promote} steps"
+        return f"sums are promoted after {schedule.promote} steps: promote must be at least 0"
     only_asynchronous = schedule.persistent or schedule.streamed or schedule.promote or schedule.cluster > 1
     if only_asynchronous and not schedule.family.is_asynchronous:
         return f"{schedule.instruction} has no persistent grid, no clusters, no hints to the L2, and promotes no sums"
     if schedule.transposed_operands and not schedule.family.takes_transposed:
-        return f"{schedule.instruction} takes operands as they lie in memory, not transposed"
+        return f"{schedule.instruction} does not take transposed operands"
     if schedule.persistent and schedule.split > 1:
         return "a persistent grid has no splits: its blocks are on different tiles"
     if schedule.consumer_groups > 1 and (reason := _check_consumer_groups(schedule, layout, problem)):
@@ -121,7 +121,7 @@ def check_contraction(
     slices = schedule.split > 1 and schedule.reduction in SLICED
     if slices and problem.accumulator_bytes:
         return (
-            f"reductions of a tile need a block that has it whole, and with {schedule.reduction!r} blocks have slices"
+            f"reductions in the epilogue need whole tiles, and with {schedule.reduction!r} blocks have slices of rows"
         )
     if slices and (reason := _check_slices(schedule, tile, layout)):
         return reason
@@ -142,7 +142,7 @@ def _check_consumer_groups(
             f"{MAX_CONSUMER_GROUPS} at most, of {WARPGROUP}"
         )
     if problem.accumulator_bytes:
-        return "reductions of tiles are added up by the block, which has no consumer group for that"
+        return "reductions in the epilogue cannot be combined with several consumer groups"
     return None
 
 
@@ -162,7 +162,7 @@ def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: 
         * second_stage.vector[-1]
     )
     if schedule.reduction == "flagged" and words > MOST_FLAGGED:
-        return f"a thread would collect {words} words at once, more than {MOST_FLAGGED}"
+        return f"a thread would read {words} flagged words at once, more than {MOST_FLAGGED}"
     if schedule.second_stage_layout.threads != layout.threads:
         return (
             f"the second stage has {schedule.second_stage_layout.threads} threads, the accumulators' layout "

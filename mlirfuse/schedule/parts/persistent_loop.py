@@ -111,25 +111,22 @@ class PersistentLoop:
         if not 1 <= self.stages <= MOST_STAGES:
             return f"{self.stages} stages are not 1 to {MOST_STAGES}"
         if self.few_tiles < 0:
-            return f"{self.few_tiles} tiles are no limit"
+            return f"{self.few_tiles} tiles: few_tiles must be at least 0"
         if (self.grid_reduction == "second_kernel") != (self.blocks > 0):
             return (
                 f"{self.blocks} blocks at most: a second kernel needs their number, the others take as many as are "
                 f"resident"
             )
         if self.grid_reduction in ("second_kernel", "atomics") and self.period:
-            return f"grid_reduction {self.grid_reduction!r} takes one part a block, without a period"
+            return f"grid_reduction {self.grid_reduction!r} takes one partial a block, without a period"
         if self.peeled and self.period:
-            return "a last tile behind the loop leaves one part a block, without a period"
+            return "a peeled loop stores one partial a block, without a period"
         if self.chunk < 0:
-            return f"chunks of {self.chunk} tiles"
+            return f"chunks of {self.chunk} tiles: chunk must be at least 0"
         if self.chunk and (self.grid_reduction not in SHARING or self.period or self.peeled):
-            return (
-                f"a dynamic tail takes grid_reduction {' or '.join(SHARING)}, no period, and no last tile behind "
-                f"the loop"
-            )
+            return f"a dynamic tail takes grid_reduction {' or '.join(SHARING)}, no period, and no peeled loop"
         if self.period < 0:
-            return f"a part after {self.period} tiles"
+            return f"a partial every {self.period} tiles: period must be at least 0"
         if not 1 <= self.second_stage_reads <= MOST_READS:
             return f"a second stage reads 1 to {MOST_READS} tiles at once, not {self.second_stage_reads}"
         if problem := self.second_stage_layout.check(self.second_stage_tile):
@@ -142,5 +139,5 @@ class PersistentLoop:
                 f"{persistent_loop.cluster}"
             )
         if any(self.second_stage_layout.blocks[d] > 1 for d in self.dims):
-            return "the second stage may split a slice over a cluster, not the blocks whose parts it adds up"
+            return "the second stage may split a slice over a cluster, not the blocks whose partials it combines"
         return None

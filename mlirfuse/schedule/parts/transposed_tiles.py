@@ -30,7 +30,7 @@ class TransposedTiles:
         if not 0 <= self.dim < len(tile):
             return f"dimension {self.dim} is transposed, of a tile {tile}"
         if problem := self.layout.check(tile):
-            return f"of transposed arrays {problem}"
+            return f"layout of transposed arrays: {problem}"
         for name, each in (("transposed", self.layout), ("the schedule's", layout)):
             if each.inner or each.has_runs:
                 return f"tiles go between layouts of plain repeats, with no `inner` and no `run` ({name})"

@@ -130,7 +130,7 @@ def test_rows_of_sums_are_read_by_all_threads(columns: int) -> None:
 def test_one_part_a_block(grid_reduction: str) -> None:
     schedule = with_grid_reduction(grid_schedule(norm_backward(384, 2), HOPPER), grid_reduction, HOPPER)
     assert schedule.persistent_loop is not None
-    assert "takes one part a block" in (replace(schedule.persistent_loop, period=8).check(schedule.layout) or "")
+    assert "takes one partial a block" in (replace(schedule.persistent_loop, period=8).check(schedule.layout) or "")
 
 
 @pytest.mark.parametrize("kept", [frozenset({2}), frozenset({1, 2}), frozenset({1}), frozenset()])
@@ -260,10 +260,10 @@ def test_a_peeled_loop_has_one_part_a_block() -> None:
     assert "without a period" in (replace(schedule.persistent_loop, period=8).check(schedule.layout) or "")
 
 
-def test_a_negative_number_of_tiles_is_no_limit() -> None:
+def test_a_negative_few_tiles_is_refused() -> None:
     schedule = grid_schedule(norm_backward(4096, 2), HOPPER)
     assert schedule.persistent_loop is not None
-    assert "no limit" in (replace(schedule.persistent_loop, few_tiles=-1).check(schedule.layout) or "")
+    assert "few_tiles must be at least 0" in (replace(schedule.persistent_loop, few_tiles=-1).check(schedule.layout) or "")
 
 
 @pytest.mark.parametrize("totals", [1, 2])

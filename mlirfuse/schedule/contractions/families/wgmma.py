@@ -79,7 +79,7 @@ class WgmmaSchedules(FamilySchedules):
         if not all(problem.k_contiguous):
             return f"wgmma multiplies {problem.element.name} only where k is contiguous in both operands"
         if problem.precision == TF32X3:
-            return "wgmma has no registers for the parts of an operand that 3xtf32 is made of"
+            return "wgmma reads operands from shared memory, and cannot split them for 3xtf32"
         return None
 
     def tiles(self, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
