@@ -263,7 +263,9 @@ def test_a_peeled_loop_has_one_part_a_block() -> None:
 def test_a_negative_few_tiles_is_refused() -> None:
     schedule = grid_schedule(norm_backward(4096, 2), HOPPER)
     assert schedule.persistent_loop is not None
-    assert "few_tiles must be at least 0" in (replace(schedule.persistent_loop, few_tiles=-1).check(schedule.layout) or "")
+    assert "few_tiles must be at least 0" in (
+        replace(schedule.persistent_loop, few_tiles=-1).check(schedule.layout) or ""
+    )
 
 
 @pytest.mark.parametrize("totals", [1, 2])
