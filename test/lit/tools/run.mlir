@@ -13,7 +13,7 @@
 // RUN: not mlirfuse run %S/../../../tests/support/protocols/grid_barrier.mlir --input ones:f32[9,128] --sms 2 --resident 3 2>&1 | FileCheck %s --check-prefix=WHOLE
 
 // GRID:  result 0: float32[9,128], min 64, mean 64, max 64
-// WHOLE: @grid_barrier_kernel is launched whole, and of its 4 blocks only 3 may be resident
+// WHOLE: @grid_barrier_kernel needs all of its 4 blocks resident at once, and only 3 may be
 
 // CHECK:      result 0: float32[2,3], min 10, mean 12.5, max 15
 // CHECK-NEXT: {{\[\[}}10. 11. 12.]

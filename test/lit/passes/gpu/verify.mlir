@@ -113,7 +113,7 @@ func.func @narrow_subtile(%a: memref<?x512xbf16>, %ring: memref<4x128x32xbf16, #
 
 #shared = #gpu.address_space<workgroup>
 func.func @more_rows_than_a_stage_has(%a: memref<24x512xbf16>, %ring: memref<4x16x64xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
-  // expected-error @below {{24 rows of a stage of 16}}
+  // expected-error @below {{rows = 24 is more than the 16 rows of a stage}}
   "fuse.async_load"(%a, %ring, %s, %full, %s, %s) {dims = array<i64: 0, 1>, rows = 24 : i64}
       : (memref<24x512xbf16>, memref<4x16x64xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
   return
@@ -179,7 +179,7 @@ func.func @rows_of_float8(%ra: memref<4x128x128xf8E4M3FN, #shared>, %rb: memref<
 
 #shared = #gpu.address_space<workgroup>
 func.func @rounded_halves(%a: memref<?x512xbf16>, %ra: memref<4x128x64xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
-  // expected-error @below {{are not rounded to tf32}}
+  // expected-error @below {{only elements of f32 are rounded to tf32}}
   "fuse.async_load"(%a, %ra, %s, %full, %s, %s) {dims = array<i64: 0, 1>, tf32}
       : (memref<?x512xbf16>, memref<4x128x64xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
   return
