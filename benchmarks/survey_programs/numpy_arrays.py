@@ -1,5 +1,5 @@
 """mlirfuse's spelling of functions, for NumPy arrays: a reference in double precision; float8 is rounded to."""
-# ruff: noqa: A001, D103  # they are mlirfuse's names, and do what mlirfuse's do
+# ruff: noqa: D103  # they are mlirfuse's names, and do what mlirfuse's do
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program of the survey is: a function over arrays of any framework, its arguments at real and at small sizes."""
+"""What a program of the survey is: a function over arrays of any framework, and its arguments, real and small."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Program:
     Attributes:
         domain: where such functions are used.
         fn: the formula, which all frameworks run.
-        text: the arguments, `x:bf16[R,C] w:f32[C]`: names, dtypes, and extents as names of `sizes`, numbers, or products
-            of both; behind the dtype what the values are (`Argument.values`; `<V` for integers below the extent V).
+        text: the arguments, `x:bf16[R,C] w:f32[C]`: names, dtypes, and extents as names of `sizes`, numbers, or
+            products of both; behind the dtype what the values are (`Argument.values`; `<V` for integers below V).
         sizes: extents by name.
         torch: PyTorch's own spelling, where it has a function for the formula; takes the arrays alone.
         flops: operations of matrix products, as an expression of `sizes` such as `2*M*N*K`.

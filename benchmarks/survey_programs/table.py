@@ -13,8 +13,8 @@ from survey_programs import quantisation as q
 from survey_programs import recurrent as r
 from survey_programs import statistic as s
 from survey_programs import transformer as t
-from survey_programs.program import Program, sized
 from survey_programs.products import layers
+from survey_programs.program import Program, sized
 from survey_programs.reductions import reductions
 
 ROWS_OF = "x:bf16[R,C]"
@@ -71,7 +71,7 @@ def transformer() -> Iterator[Program]:
     yield from sized(d, t.soft_capped_softmax, scores, "N=16 Q=2048 K=4096")
     yield from sized(d, t.alibi_softmax, "x:bf16[B,H,Q,K] slope:f32+[H] position:f32~[K]", "B=2 H=32 Q=1024 K=1024")
     yield from sized(d, t.dropout_softmax, f"{scores} mask:bool[N,Q,K]", "N=64 Q=1024 K=1024")
-    yield from sized(d, t.softmax_backward, f"dy:bf16[N,Q,K] y:bf16[N,Q,K]", "N=32 Q=2048 K=2048", "N=8 Q=512 K=32000")
+    yield from sized(d, t.softmax_backward, "dy:bf16[N,Q,K] y:bf16[N,Q,K]", "N=32 Q=2048 K=2048", "N=8 Q=512 K=32000")
     half = "left:bf16[R,H,D] right:bf16[R,H,D] cos:f32[R,D] sin:f32[R,D]"
     yield from sized(d, t.rotary_halves, half, "R=8192 H=32 D=64")
     yield from sized(d, t.rotary_matrices, "x:bf16[R,H,2,D] turn:f32[R,2,2,D]", "R=8192 H=32 D=64")

@@ -1,5 +1,5 @@
 """mlirfuse's spelling of functions, for PyTorch's tensors. `exact` computes all of them in double precision."""
-# ruff: noqa: A001, D103  # they are mlirfuse's names, and do what mlirfuse's do
+# they are mlirfuse's names, and do what mlirfuse's do
 
 from __future__ import annotations
 
