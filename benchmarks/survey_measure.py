@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -18,6 +17,9 @@ from mlirfuse.runtime.device.module import driver_resources
 
 MLIRFUSE, UNFUSED, EAGER, COMPILED = "mlirfuse", "fusion off", "eager", "torch.compile"
 ROUNDS = 5
+PATIENCE = 60.0
+"""Seconds to wait for another process's comparison."""
+
 LEAST_BYTES = 4e6
 """What a call is taken to move at least, so that graphs of tiny programs do not have thousands of calls."""
 
@@ -63,13 +65,13 @@ def start() -> None:
     torch.cuda.synchronize()
 
 
-def prepare(program: Program, unfused: bool, alone: AbstractContextManager[Any]) -> Prepared:
+def prepare(program: Program, unfused: bool, alone: Any) -> Prepared:
     """Compiles a program for all contestants and checks the results of mlirfuse.
 
     Args:
         program: it.
         unfused: whether `fusion="off"` is a contestant.
-        alone: held while results are compared in double precision, which takes much memory.
+        alone: a lock that is held while results are compared in double precision, which takes much memory.
     """
     import torch
 
@@ -152,21 +154,21 @@ def _about(fused: Any) -> dict[str, Any]:
     }
 
 
-def _checked(
-    program: Program, arrays: Sequence[Any], found: dict[str, Any], alone: AbstractContextManager[Any]
-) -> dict[str, Any]:
+def _checked(program: Program, arrays: Sequence[Any], found: dict[str, Any], alone: Any) -> dict[str, Any]:
     """The largest errors of mlirfuse and of PyTorch, and whether the first is too large."""
     import torch
 
-    with alone:
-        try:
-            own, theirs = _errors(program, arrays, [found.get(name) for name in (MLIRFUSE, EAGER)])
-        except torch.cuda.OutOfMemoryError:
-            return {"error": None, "unchecked": "double precision did not fit the memory"}
-        except Exception as error:  # noqa: BLE001  # a check that fails is reported, and the program still timed
-            return {"error": None, "unchecked": f"{type(error).__name__}: {str(error)[:200]}"}
-        finally:
-            release_memory()
+    if not alone.acquire(timeout=PATIENCE):
+        return {"error": None, "unchecked": "another process did not end its comparison"}
+    try:
+        own, theirs = _errors(program, arrays, [found.get(name) for name in (MLIRFUSE, EAGER)])
+    except torch.cuda.OutOfMemoryError:
+        return {"error": None, "unchecked": "double precision did not fit the memory"}
+    except Exception as error:  # noqa: BLE001  # a check that fails is reported, and the program still timed
+        return {"error": None, "unchecked": f"{type(error).__name__}: {str(error)[:200]}"}
+    finally:
+        release_memory()
+        alone.release()
     dtypes = [str(x.dtype).removeprefix("torch.") for x in (*arrays, *found[MLIRFUSE])]
     bound = max(max(TOLERANCE.get(dtype, SINGLE) for dtype in dtypes), TIMES_TORCH * (theirs or 0.0))
     return {"error": own, "torch_error": theirs, "wrong": not own <= bound}

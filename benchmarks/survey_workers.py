@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from queue import Empty
 from typing import Any
 
 from survey_programs.program import Program
@@ -22,25 +24,88 @@ PATIENCE = 150.0
 COMPILING = 0.6
 """The part of the time after which nothing more is compiled."""
 
+ENVIRONMENT = {
+    "CUDA_CACHE_DISABLE": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+"""Of the processes: first calls compile (mlirfuse's cache is a new folder), and none starts processes of its own."""
+
 Emit = Callable[[dict[str, Any]], None]
 
 
+@dataclass
 class Worker:
-    """A process, what it said last, and what it has ready."""
+    """A process.
 
-    def __init__(self, number: int, context: Any, shared: tuple[Any, ...], listing: tuple[Any, ...], unfused: bool):
-        self.pipe, other = context.Pipe()
-        self.process = context.Process(target=_work, args=(other, shared, listing, unfused), daemon=True)
-        self.process.start()
-        other.close()
-        self.number, self.heard, self.busy, self.ready = number, time.monotonic(), None, []
-        self.idle = False
+    Attributes:
+        process: it.
+        pipe: to it.
+        heard: when it spoke last.
+        busy: the program that it is at.
+        ready: what it has compiled.
+        idle: whether it waits for its turn to measure, or is gone.
+    """
+
+    process: Any
+    pipe: Connection
+    heard: float = field(default_factory=time.monotonic)
+    busy: str | None = None
+    ready: list[str] = field(default_factory=list)
+    idle: bool = False
 
     def end(self) -> None:
         """Ends the process, whatever it does."""
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
+
+
+class Survey:
+    """The state of a run: programs that nobody has compiled yet, and when to stop compiling."""
+
+    def __init__(self, names: Sequence[str], until: float, emit: Emit):
+        self.left, self.until, self.emit = deque(names), until, emit
+
+    def talk(self, workers: Sequence[Worker]) -> None:
+        """Hears processes, and gives them programs, until all are idle or gone."""
+        while active := [worker for worker in workers if not worker.idle]:
+            said = wait([worker.pipe for worker in active], timeout=1.0)
+            for worker in active:
+                if worker.pipe in said:
+                    self._hear(worker)
+                elif time.monotonic() - worker.heard > PATIENCE:
+                    self._lose(worker, f"no word for {PATIENCE:.0f} s")
+
+    def _hear(self, worker: Worker) -> None:
+        try:
+            kind, value = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._lose(worker, "its process died")
+            return
+        worker.heard = time.monotonic()
+        if kind == "asks":
+            name = self.left.popleft() if self.left and time.monotonic() < self.until else None
+            worker.pipe.send(name)
+            worker.busy, worker.idle = name, name is None
+        elif kind == "ready":
+            worker.ready.append(value)
+        elif kind == "measures":
+            worker.busy = value
+        elif kind == "row":
+            worker.ready = [name for name in worker.ready if name != value["name"]]
+            self.emit(value)
+        else:
+            worker.idle = True
+
+    def _lose(self, worker: Worker, why: str) -> None:
+        """A row for what the process was at; what it had ready is left for others, or for another run."""
+        worker.end()
+        worker.idle = True
+        if worker.busy is not None:
+            self.emit({"name": worker.busy, "failures": {"mlirfuse": why}})
+        self.left.extend(name for name in worker.ready if name != worker.busy)
+        worker.ready = []
 
 
 def run(names: Sequence[str], listing: tuple[Any, ...], jobs: int, seconds: float, unfused: bool, emit: Emit) -> None:
@@ -56,68 +121,27 @@ def run(names: Sequence[str], listing: tuple[Any, ...], jobs: int, seconds: floa
     """
     begin = time.monotonic()
     context = multiprocessing.get_context("spawn")
-    todo, stop, alone = context.Queue(), context.Event(), context.Lock()
-    for name in names:
-        todo.put(name)
-    os.environ.update(
-        MLIRFUSE_CACHE="off", CUDA_CACHE_DISABLE="1", TORCHINDUCTOR_COMPILE_THREADS="1", OMP_NUM_THREADS="1"
-    )
-    workers = [Worker(n, context, (todo, stop, alone), listing, unfused) for n in range(min(jobs, len(names)))]
+    cache = tempfile.TemporaryDirectory()
+    os.environ.update(ENVIRONMENT, MLIRFUSE_CACHE=cache.name)
+    alone, workers = context.Lock(), []
+    for _ in range(min(jobs, len(names))):
+        pipe, other = context.Pipe()
+        process = context.Process(target=_work, args=(other, alone, listing, unfused), daemon=True)
+        process.start()
+        other.close()
+        workers.append(Worker(process, pipe))
+    survey = Survey(names, begin + COMPILING * seconds, emit)
     try:
-        for message in _talk(workers, stop, begin + COMPILING * seconds):
-            emit(message)
+        survey.talk(workers)
         for worker in workers:
-            if worker.process.is_alive() and worker.ready and time.monotonic() < begin + seconds:
+            if worker.ready and time.monotonic() < begin + seconds:
                 worker.pipe.send(begin + seconds)
                 worker.idle, worker.heard = False, time.monotonic()
-                for message in _talk([worker], stop, begin + seconds):
-                    emit(message)
+                survey.talk([worker])
     finally:
         for worker in workers:
             worker.end()
-
-
-def _talk(workers: Sequence[Worker], stop: Any, deadline: float) -> Iterator[dict[str, Any]]:
-    """Hears processes until all are idle or gone; the rows that they measured, and failures."""
-    while active := [w for w in workers if not w.idle]:
-        if time.monotonic() > deadline:
-            stop.set()
-        said = wait([w.pipe for w in active], timeout=1.0)
-        for worker in active:
-            if worker.pipe in said:
-                yield from _hear(worker)
-            elif time.monotonic() - worker.heard > PATIENCE:
-                yield from _lost(worker, f"no word for {PATIENCE:.0f} s")
-
-
-def _hear(worker: Worker) -> Iterator[dict[str, Any]]:
-    try:
-        kind, value = worker.pipe.recv()
-    except (EOFError, OSError):
-        yield from _lost(worker, "its process died")
-        return
-    worker.heard = time.monotonic()
-    if kind == "begins":
-        worker.busy = value
-    elif kind == "ready":
-        worker.busy = None
-        worker.ready.append(value)
-    elif kind == "row":
-        worker.busy = None
-        if value["name"] in worker.ready:
-            worker.ready.remove(value["name"])
-        yield value
-    else:
-        worker.busy, worker.idle = None, True
-
-
-def _lost(worker: Worker, why: str) -> Iterator[dict[str, Any]]:
-    """A row for what the process was at; what it had ready is left for another run."""
-    worker.end()
-    worker.idle = True
-    if worker.busy is not None:
-        yield {"name": worker.busy, "failures": {"mlirfuse": why}}
-        worker.ready = []
+        cache.cleanup()
 
 
 def all_programs(count: int = 0, seed: int = 0) -> list[Program]:
@@ -128,21 +152,18 @@ def all_programs(count: int = 0, seed: int = 0) -> list[Program]:
     return random_programs(count, seed) if count else programs()
 
 
-def _work(pipe: Connection, shared: tuple[Any, ...], listing: tuple[Any, ...], unfused: bool) -> None:
-    """A process: compiles until nothing is left or time is up, waits for its turn, measures, ends."""
+def _work(pipe: Connection, alone: Any, listing: tuple[Any, ...], unfused: bool) -> None:
+    """A process: compiles what it is given, waits for its turn, measures, ends."""
     import survey_measure as one
     import torch
 
-    todo, stop, alone = shared
     known = {program.name: program for program in all_programs(*listing)}
     one.start()
     ready = []
-    while not stop.is_set():
-        try:
-            name = todo.get(timeout=0.5)
-        except Empty:
+    while True:
+        pipe.send(("asks", None))
+        if (name := pipe.recv()) is None:
             break
-        pipe.send(("begins", name))
         try:
             prepared = one.prepare(known[name], unfused, alone)
             torch.cuda.synchronize()
@@ -156,12 +177,11 @@ def _work(pipe: Connection, shared: tuple[Any, ...], listing: tuple[Any, ...], u
             pipe.send(("ready", name))
         else:
             pipe.send(("row", prepared.row))
-    pipe.send(("idle", None))
     deadline = pipe.recv()
     for prepared in ready:
         if time.monotonic() > deadline:
             break
-        pipe.send(("begins", prepared.program.name))
+        pipe.send(("measures", prepared.program.name))
         try:
             row = one.measure(prepared)
             torch.cuda.synchronize()
