@@ -18,7 +18,7 @@ from typing import Any
 
 from survey_programs.program import Program
 
-PATIENCE = 150.0
+PATIENCE = 120.0
 """Seconds without a word from a process, after which it is ended."""
 
 COMPILING = 0.6
