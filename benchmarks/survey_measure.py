@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -179,7 +180,12 @@ def _errors(program: Program, arrays: Sequence[Any], found: Sequence[Any]) -> li
     from survey_programs import torch_arrays
 
     exact = _tuple(program.fn(torch_arrays.exact, *(x.double() if x.is_floating_point() else x for x in arrays)))
-    return [None if results is None else max(map(_error, results, exact)) for results in found]
+    return [None if results is None else _largest(map(_error, results, exact)) for results in found]
+
+
+def _largest(errors: Iterable[float]) -> float:
+    """The maximum, which is NaN where one is."""
+    return max(errors, key=lambda error: math.inf if math.isnan(error) else error)
 
 
 def _error(result: Any, exact: Any) -> float:
