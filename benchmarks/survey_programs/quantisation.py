@@ -76,9 +76,9 @@ def float8_known_scale(xp: Any, x: Any, scale: Any) -> Any:
 
 
 def float8_both_ways(xp: Any, x: Any, scale: Any) -> Any:
-    """And transposed, for the two products of a backward pass."""
-    q = xp.astype(_wide(xp, x) * scale, xp.float8_e4m3fn)
-    return q, xp.permute_dims(q, (1, 0))
+    """And transposed, for the two products of a backward pass; a transpose of the first result would be a view."""
+    turned = xp.permute_dims(x, (1, 0))
+    return tuple(xp.astype(_wide(xp, y) * scale, xp.float8_e4m3fn) for y in (x, turned))
 
 
 def power_of_two_blocks(xp: Any, x: Any) -> Any:
