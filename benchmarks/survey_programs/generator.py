@@ -67,7 +67,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Random:
-    """A formula as data; called as those of the table are.
+    """A formula as data; called as those of the table are, and named as functions are.
 
     Attributes:
         steps: in order.
@@ -76,11 +76,12 @@ class Random:
         dtype: of the results: `bf16`, `f16` or `f32`.
     """
 
+    __name__ = "random"  # of functions; no field
+
     steps: tuple[Step, ...]
     results: tuple[int, ...]
     order: tuple[int, ...]
     dtype: str
-    __name__: str = "random"
 
     def __call__(self, xp: Any, *arrays: Any) -> Any:
         """The results, as one array or a tuple; everything in between is float32."""
