@@ -17,12 +17,18 @@ import json
 import re
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from report import check_table
 from rich.console import Console
 from survey_results import add_roofline, append_row, domain_table, program_table, read_rows, speed, summary, worst
+from survey_targets import checks
 from survey_workers import all_programs, run
+
+MISSED = 20
+"""Targets to print, of those that were missed."""
 
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=170)
@@ -73,8 +79,13 @@ def report(rows: list[dict[str, Any]], about: dict[str, str], path: Path) -> int
     for name in found["wrong"]:
         console.print(f"[bold red]wrong[/]: {name}")
     console.print(program_table("worst", worst(rows)))
+    targets = checks(rows)
+    missed = [check for check in targets if not check.passed]
+    console.print(check_table([c for c in targets if c.passed or c in missed[:MISSED]]))
+    console.print(f"{len(missed)} of {len(targets)} targets missed; the first {MISSED} stand above", highlight=False)
     console.print(domain_table(found))
-    path.write_text(json.dumps({"machine": about, "summary": found, "rows": rows}, indent=1) + "\n")
+    content = {"machine": about, "summary": found, "checks": [asdict(check) for check in missed], "rows": rows}
+    path.write_text(json.dumps(content, indent=1) + "\n")
     return int(bool(found["failed"] or found["wrong"]))
 
 

@@ -167,6 +167,18 @@ def test_products_are_bound_by_the_rate_of_their_dtype() -> None:
     assert (row["roofline_us"], row["bound"]) == (pytest.approx(200.0), "products")
 
 
+def test_targets_are_of_the_table_of_products_and_of_random_programs() -> None:
+    from survey_results import add_roofline
+    from survey_targets import checks
+
+    rows = [_row("a", 100.0, 250.0, 500.0), _row("b", 110.0, 121.0, 121.0, domain="products", stack_bytes=8)]
+    rows.append(_row("c", 250.0, 250.0, 250.0, domain="random"))
+    for row in rows:
+        add_roofline(row, "NVIDIA H200")
+    missed = [check.name for check in checks(rows) if not check.passed]
+    assert missed == ["random: speed", "b: bytes of stack", "c: of the bandwidth"]
+
+
 def test_a_later_run_replaces_failures_but_no_failure_replaces_a_time(tmp_path: Path) -> None:
     from survey_results import append_row, read_rows, speed
 
