@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import tempfile
 import time
 from collections import deque
@@ -55,9 +56,12 @@ class Worker:
     idle: bool = False
 
     def end(self) -> None:
-        """Ends the process, whatever it does."""
+        """Ends the process, whatever it does, and the assemblers that it runs."""
         if self.process.is_alive():
-            self.process.kill()
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)  # its own group, which it makes first of all
+            except ProcessLookupError:
+                self.process.kill()
         self.process.join()
 
 
@@ -154,6 +158,7 @@ def all_programs(count: int = 0, seed: int = 0) -> list[Program]:
 
 def _work(pipe: Connection, alone: Any, listing: tuple[Any, ...], unfused: bool) -> None:
     """A process: compiles what it is given, waits for its turn, measures, ends."""
+    os.setpgid(0, 0)
     import survey_measure as one
     import torch
 
