@@ -19,7 +19,7 @@ from typing import Any
 
 from survey_programs.program import Program
 
-PATIENCE = 120.0
+PATIENCE = 75.0
 """Seconds without a word from a process, after which it is ended."""
 
 COMPILING = 0.6
