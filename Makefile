@@ -48,7 +48,7 @@ lit: $(STAMP) ## IR tests
 unit: $(STAMP) ## pytest, without a GPU
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not gpu"
 
-fuzz: $(STAMP) ## PROGRAMS random programs on BACKEND (interpret, levels, ptx, gpu) from SEED or a new one, printed; failures are made small
+fuzz: $(STAMP) ## PROGRAMS random programs on BACKEND (interpret, levels, ptx, assembled, crowded, gpu) from SEED or a new one, printed; failures are made small
 	$(BIN)/python -m tests.fuzzing --backend $(BACKEND) --programs $(PROGRAMS) $(if $(SEED),--seed $(SEED)) --jobs $(JOBS) --shrink
 
 fuzz-graphs: $(STAMP) ## the tests of one kind of function each, such as transposes and schedules of products, over FUZZ_GRAPHS of them

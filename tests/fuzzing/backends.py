@@ -1,4 +1,4 @@
-"""Runs a program on a backend: the interpreter at the level of kernels, tensors, or all, ptxas, or the GPU."""
+"""Runs a program on a backend: the interpreter at several levels, ptxas, both of them, or the GPU."""
 
 from __future__ import annotations
 
@@ -214,12 +214,36 @@ def gpu(program: Program) -> Outcome:
     return run(program)
 
 
+def assembled(program: Program) -> Outcome:
+    """What a GPU would run, interpreted."""
+    from tests.fuzzing.assembled import assembled
+
+    return assembled(program)
+
+
+def crowded(program: Program) -> Outcome:
+    """What a GPU would run if kernels spilled, interpreted."""
+    from tests.fuzzing.assembled import crowded
+
+    return crowded(program)
+
+
 BACKENDS: Mapping[str, Callable[[Program], Outcome]] = {
     "interpret": interpret,
     "tensor": tensor,
     "levels": levels,
     "ptx": ptx,
+    "assembled": assembled,
+    "crowded": crowded,
     "gpu": gpu,
 }
-PROFILE = {"interpret": "middle", "tensor": "middle", "levels": "small", "ptx": "large", "gpu": "large"}
+PROFILE = {
+    "interpret": "middle",
+    "tensor": "middle",
+    "levels": "small",
+    "ptx": "large",
+    "assembled": "large",
+    "crowded": "middle",
+    "gpu": "large",
+}
 """How large programs are on each backend, where nothing is said."""

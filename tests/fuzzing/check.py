@@ -34,7 +34,8 @@ class Outcome:
         kind: `right`, `wrong`, `crash`, `refused` or `timeout`.
         message: what was said.
         signature: the message without what differs from program to program.
-        kernels: how many were assembled.
+        kernels: how many were compiled.
+        again: how many of them were compiled with several schedules.
         spills: (kernel, bytes) of those that spill.
         declined: calls that were refused, of a program that is right otherwise: signatures.
     """
@@ -43,6 +44,7 @@ class Outcome:
     message: str = ""
     signature: str = ""
     kernels: int = 0
+    again: int = 0
     spills: list[tuple[str, int]] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
 

@@ -55,7 +55,9 @@ class Report:
         kernels = sum(outcome.kernels for outcome in self.entries.values())
         spills = [(seed, *spill) for seed, outcome in self.entries.items() for spill in outcome.spills]
         if kernels:
-            lines.append(f"  {kernels} kernels, {len(spills)} spill: {100 * len(spills) / kernels:.2f} %")
+            again = sum(outcome.again for outcome in self.entries.values())
+            chosen_again = f", {again} scheduled again" if again else ""
+            lines.append(f"  {kernels} kernels{chosen_again}, {len(spills)} spill: {100 * len(spills) / kernels:.2f} %")
             lines += [
                 f"    seed {seed}: {name} {nbytes} bytes" for seed, name, nbytes in sorted(spills, key=lambda s: -s[2])
             ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mlirfuse as mf
+from tests.fuzzing.assembled import MOST_COMPILATIONS, MadeUpReports
+from tests.fuzzing.backends import BACKENDS
 from tests.fuzzing.bounds import Bounded, cast, exact, nearest, product, total
 from tests.fuzzing.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
 from tests.fuzzing.contraction import matmul
@@ -289,3 +291,22 @@ def test_products_below_the_normal_numbers_are_rounded() -> None:
     assert many.error.item() >= many.value.item()  # all eight may become 0
     assert matmul(array([[2.0**-75]]), array([[2.0**-70]])).error.item() == 0
     assert matmul(array([[0.0]]), array([[1.0]])).error.item() == 0
+
+
+def test_what_is_scheduled_again_is_interpreted() -> None:
+    program = program_from_seed(91100000, "small")
+    outcome = BACKENDS["crowded"](program)
+    assert outcome.kind == RIGHT
+    assert outcome.kernels == outcome.again > 0
+
+
+def test_reports_of_spills_are_made_up_by_the_seed() -> None:
+    def reported(seed: int) -> list[int]:
+        assemble = MadeUpReports(seed).fresh()
+        kernel = SimpleNamespace(name="f_0_kernel")
+        return [sum(r.spill_store_bytes for r in assemble([kernel])) for _ in range(MOST_COMPILATIONS)]
+
+    assert reported(3) == reported(3)
+    found = [reported(seed) for seed in range(50)]
+    assert all(spilled[0] and not spilled[-1] for spilled in found)
+    assert {sum(map(bool, spilled)) for spilled in found} == set(range(1, MOST_COMPILATIONS))
