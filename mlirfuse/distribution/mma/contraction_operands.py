@@ -41,7 +41,9 @@ class SharedOperand:
 
     @property
     def outer_is_contiguous(self) -> bool:
-        return strides(ir.MemRefType(self.slot.type))[self.outer] == 1
+        """Whether vectors run along the outer dimension: not where neighbours only lie together for a k of one step."""
+        last = ir.MemRefType(self.slot.type).rank - 1
+        return self.outer == last and strides(ir.MemRefType(self.slot.type))[last] == 1
 
     def indices(self, outer: ir.Value, k: ir.Value) -> list[ir.Value]:
         """Indices of an element of the tile."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,3 +101,19 @@ def test_same_results_of_shorter_steps(dtype):
     (got,) = run(again.module_at("gpu"), again.program.name, [x, w])
     wanted = x.astype(np.float64) @ (w.astype(np.float64) + 2).T
     np.testing.assert_allclose(got.astype(np.float64), wanted, rtol=2e-3 if dtype == "float16" else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_steps_of_one_element_of_batches_that_lie_innermost(dtype):
+    """Rows of a step then lie together, but a vector along them would leave its only element along k."""
+    x = np.random.default_rng(0).integers(-2, 3, (16, 16, 3)).astype(dtype).T
+    w = np.random.default_rng(1).integers(-2, 3, (3, 16, 31)).astype(dtype)
+    specs = mf.TensorSpec(x.shape, x.dtype, align=8, strides=(1, None, None)), mf.TensorSpec(w.shape, w.dtype)
+    fn = mf.fuse(mf.matmul, target="sm_90a")
+    _, chosen = fn.lower(*specs)._compile({})
+    (schedule,) = chosen.values()
+    assert max(schedule.layout.run) > 1
+    short = replace(schedule, contraction=replace(schedule.contraction, k=1))
+    compiled = fn.with_options(schedule=short).lower(*specs).compile(choose_again=False)
+    (got,) = run(compiled.module_at("gpu"), compiled.program.name, [x, w])
+    np.testing.assert_array_equal(got, x @ w)
