@@ -18,10 +18,9 @@ from typing import Any
 
 import cupy
 import numpy as np
-import totals
 
 from tests.support import protocols
-from tests.support.contractions import prologues
+from tests.support.contractions import product_reductions, prologues
 from tests.support.reductions import split_rows, spread_clusters, static_reductions, wide
 from tests.support.views import transposes
 
@@ -199,7 +198,7 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         fused = mf.fuse(EPILOGUES[name][0], schedule=warpgroup_schedule(128, 64, **grid))
         yield f"warpgroup product with {name}{label}", fused, epilogue_inputs(name)
     # CuPy has no float8.
-    for other in (*(c for c in prologues.CASES if "float8_e4m3fn" not in c.dtypes), *totals.CASES):
+    for other in (*(c for c in prologues.CASES if "float8_e4m3fn" not in c.dtypes), *product_reductions.CASES):
         yield f"product with {other}", mf.fuse(other.fn), other.inputs()
     for composition in COMPOSITIONS:
         yield f"composition {composition}", mf.fuse(composition.fn), composition.inputs()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,11 @@ from mlirfuse.machine.model import QUANTITIES
 from mlirfuse.tools.cli import main
 
 cupy = pytest.importorskip("cupy")
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cupy.is_available(), reason="no GPU"),
+    pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="it measures: run it with -n 0"),
+]
 
 FACTOR = 4
 """How far a figure may be from a shipped one that was measured; those from data sheets may be further away."""
