@@ -13,6 +13,8 @@ the chip. Ops join greedily in program order; a segment takes an op when
 Segments run in order, so an op may join only a segment that does not run before one of its producers. Segments that
 an op reads from become one where they and the op fit together, and nothing in between needs the earlier one. In the end
 so do elementwise segments that read the same data of the whole space, which one kernel reads once.
+
+Where fusion is off (`fuse.operation`), only ops that one call of the user made share a segment.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.incremental_space import IncrementalSpace
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure, is_constant, is_unit_reshape, structure_of
+from mlirfuse.analysis.operations import separated
 
 CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.fill"})
 """Ops that are cloned into every segment that uses them rather than computed once."""
@@ -129,10 +132,13 @@ class _Planner:
 
     def _is_host_view(self, op: ir.Operation) -> bool:
         """Views of whole buffers stay on the host: reshapes of values in memory, or that split or merge extents, and
-        ops that give a result its final shape. A function that only returns views launches nothing.
+        ops that give a result its final shape. A function that only returns views launches nothing. Where fusion is
+        off, the results of other calls are in memory.
         """
-        if op.name in RESHAPES and (op.operands[0] not in self.segment_of or not is_unit_reshape(op)):
-            return True
+        if op.name in RESHAPES:
+            source = op.operands[0]
+            if source not in self.segment_of or not is_unit_reshape(op) or separated([source.owner.operation], [op]):
+                return True
         return _is_final_view(op)
 
     def _join_producers(self, structure: OpStructure) -> None:
@@ -141,7 +147,8 @@ class _Planner:
         Ops on different arguments start different segments; a later op may read results of several. This op can join
         only the last of its producers' segments, so earlier ones are merged into the last one where possible.
         """
-        *others, last = sorted({self.segment_of[o] for o in structure.operands if o in self.segment_of}) or [-1]
+        of = {self.segment_of[o] for o in structure.operands if o in self.segment_of}
+        *others, last = sorted(n for n in of if not separated(self.segments[n].ops[:1], [structure.op])) or [-1]
         if self._first_possible(structure) > last:
             return  # the op reads a view of a result that is in memory only after the last segment
         for first in reversed(others):
@@ -172,6 +179,8 @@ class _Planner:
 
     def _can_share(self, first: int, last: int) -> bool:
         """Whether two segments are elementwise, read an operand of the whole space, and have like axes."""
+        if separated(*(self.segments[number].ops[:1] for number in (first, last))):
+            return False
         structures = [[self.structures[op] for op in self.segments[number].ops] for number in (first, last)]
         merged = [s for segment in structures for s in segment]
         if any(s.reduction_loops for s in merged):
@@ -224,8 +233,9 @@ class _Planner:
                 self._record(op, index)
                 return
             reason = reason or reason_here
-        if reason is None and any(self._is_reshaped_result(operand) for operand in structure.operands):
-            reason = RESHAPED
+        reshaped = next((maker for operand in structure.operands if (maker := self._reshaped_result(operand))), None)
+        if reason is None and reshaped is not None:
+            reason = separated([reshaped], [op]) or RESHAPED
         if reason:
             self.declined.append((op, reason))
         self.segments.append(self._segment([op]))
@@ -235,12 +245,12 @@ class _Planner:
         """The first segment that an op may join: its operands must be computed there or earlier, or be in memory."""
         return max((self.segment_of.get(o, self.in_memory_from.get(o, 0)) for o in structure.operands), default=0)
 
-    def _is_reshaped_result(self, value: ir.Value) -> bool:
-        """Whether a value is a view on the host of a segment's result."""
+    def _reshaped_result(self, value: ir.Value) -> ir.Operation | None:
+        """The op of a segment whose result a value is a view of on the host; None for any other value."""
         source = value
         while source not in self.segment_of and source in self.in_memory_from:
             source = source.owner.operation.operands[0]
-        return source != value and source in self.segment_of
+        return source.owner.operation if source != value and source in self.segment_of else None
 
     def _shares_value(self, structure: OpStructure, index: int) -> bool:
         """Whether an op reads a result of a segment, or an operand that the segment reads too."""
@@ -249,6 +259,8 @@ class _Planner:
 
     def _try_add(self, segment: Segment, structure: OpStructure) -> str | None:
         """Adds an op to a segment, or says why it cannot join."""
+        if reason := separated(segment.ops[:1], [structure.op]):
+            return reason
         if not segment.space.try_add(structure):
             structures = [*(self.structures[o] for o in segment.ops), structure]
             space = joint_space(structures)

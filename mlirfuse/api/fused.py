@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overlo
 import numpy as np
 
 from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable, spec_text
-from mlirfuse.api.options import GridReductionKind, MixOrder, Options, check_names, check_options
+from mlirfuse.api.options import Fusion, GridReductionKind, MixOrder, Options, check_names, check_options
 from mlirfuse.api.signature import Extents, Source
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
@@ -52,6 +52,7 @@ class Fused(Generic[_P, _R]):
         mix_order: MixOrder = "auto",
         grid_reduction: GridReductionKind = "auto",
         dynamic_products: bool = False,
+        fusion: Fusion = "auto",
     ):
         try:
             self._signature = inspect.signature(fn)
@@ -72,13 +73,14 @@ class Fused(Generic[_P, _R]):
             mix_order=mix_order,
             grid_reduction=grid_reduction,
             dynamic_products=dynamic_products,
+            fusion=fusion,
         )
         check_options(self._options)
         self._interprets = target == INTERPRET
         self._target = None if target is None or target == INTERPRET else _device_target(target)
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
         self._dynamic_products = dynamic_products
-        self._fast_math = fast_math
+        self._fast_math, self._fusion = fast_math, fusion == "auto"
         self._mix_order, self._grid_reduction = mix_order, grid_reduction
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
@@ -203,7 +205,9 @@ class Fused(Generic[_P, _R]):
     def _lower(
         self, specs: Sequence[ArgumentSpec], target: Target, notes: tuple[str, ...] = (), *, dynamic_products: bool
     ) -> Lowered:
-        module = trace(self._fn, list(specs), context=make_context(), dynamic_products=dynamic_products)
+        module = trace(
+            self._fn, list(specs), context=make_context(), dynamic_products=dynamic_products, fusion=self._fusion
+        )
         if self._schedules:
             set_schedules(module, self._schedules)
         if self._mix_order != "auto":
@@ -297,6 +301,7 @@ def fuse(
     mix_order: MixOrder = "auto",
     grid_reduction: GridReductionKind = "auto",
     dynamic_products: bool = False,
+    fusion: Fusion = "auto",
     **unknown: object,
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
@@ -337,19 +342,24 @@ def fuse(
             ignored at a single row.
         dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
             compiled anew for each number of rows, because the best tile and split depend on it.
+        fusion: `off` compiles a kernel an operation, as libraries without a compiler run one: to compare with, and to
+            find what fusion changes. An operation is one call or operator of `fn`, such as `mf.var` or `*`, whatever
+            it consists of. Views, such as transposes and `x[:, None]`, have no kernel. That of `mf.ones_like` and the
+            like reads nothing, so its leading extents are compiled as numbers. `auto` fuses.
         **unknown: unknown or renamed options: an error that gives the nearest or the new name.
 
     Raises:
         ArgumentError: an option does not exist; `fn` is no Python function, or has a parameter `out` or `stream`
-            without a default; `schedule` is no schedule, or `mix_order` or `grid_reduction` none of the values above.
+            without a default; `schedule` is no schedule; `mix_order`, `grid_reduction` or `fusion` none of the values
+            above; or `mix_order="fused"` is given with `fusion="off"`.
         TargetError: the target is unknown.
     """
     check_names(unknown)
     if fn is None:
         return lambda function: Fused(
-            function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products
+            function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion
         )
-    return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products)
+    return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion)
 
 
 def _device_target(target: str | Target) -> Target:

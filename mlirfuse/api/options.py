@@ -18,6 +18,10 @@ GridReductionKind = Literal["auto", "grid_sync", "last_block", "second_kernel", 
 """The second stage of grid reductions; see `fuse`."""
 
 
+Fusion = Literal["auto", "off"]
+"""Whether operations share kernels; see `fuse`."""
+
+
 class Options(TypedDict, total=False):
     """The keyword arguments of `fuse`, which documents them."""
 
@@ -27,6 +31,7 @@ class Options(TypedDict, total=False):
     mix_order: MixOrder
     grid_reduction: GridReductionKind
     dynamic_products: bool
+    fusion: Fusion
 
 
 def check_names(options: Iterable[str]) -> None:
@@ -45,13 +50,16 @@ def check_options(options: Options) -> None:
     if not _is_schedule(schedule):
         hint = "a Schedule, or a dictionary of them by kernel name"
         raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint=hint)
-    choices = {"mix_order": get_args(MixOrder), "grid_reduction": get_args(GridReductionKind)}
+    choices = {"mix_order": get_args(MixOrder), "grid_reduction": get_args(GridReductionKind), "fusion": get_args(Fusion)}
     choices |= dict.fromkeys(("fast_math", "dynamic_products"), (False, True))
     for name, allowed in choices.items():
         given = options[name]  # type: ignore[literal-required]  # they are its keys
         if given not in allowed:
             hint = renamed_value(given, allowed) or f"one of {', '.join(map(str, allowed))}"
             raise ArgumentError(f"{name} is {given!r}", where="fuse", hint=hint)
+    if options["fusion"] == "off" and options["mix_order"] == "fused":
+        hint = "leave one of them out"
+        raise ArgumentError("mix_order='fused' asks for fusion, and fusion is 'off'", where="fuse", hint=hint)
 
 
 def _is_schedule(schedule: object) -> bool:

@@ -71,6 +71,15 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+def outermost_call() -> FrameType | None:
+    """The frame of mlirfuse that the innermost user code called; None where user code runs."""
+    frame: FrameType | None = sys._getframe(1)
+    called = None
+    while frame is not None and _is_internal(frame.f_code):
+        frame, called = frame.f_back, frame
+    return called
+
+
 def position_of(frame: FrameType) -> Position:
     """The position that the frame executes."""
     return _position(frame.f_code, frame.f_lasti, frame.f_lineno)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from types import CodeType
+from types import CodeType, FrameType
 
 from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.builder.extents import Dim, Extent, Shape, show
-from mlirfuse.builder.source import at_user_line, position_of, user_frame
+from mlirfuse.builder.source import at_user_line, outermost_call, position_of, user_frame
+from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import TraceError
 from mlirfuse.support.dtypes import DType
 
@@ -28,6 +29,7 @@ class TraceState:
         block: the body of the `func.func`.
         tensor_class: the class of the values that user code sees.
         dynamic_products: whether rows and columns of matrix products may have dynamic extents.
+        fusion: whether operations may share kernels. Otherwise their ops get numbers (`fuse.operation`).
     """
 
     def __init__(
@@ -36,8 +38,12 @@ class TraceState:
         block: ir.Block,
         tensor_class: type[TensorBase],
         dynamic_products: bool = False,
+        fusion: bool = True,
     ):
         self.context = context
+        self.fusion = fusion
+        self._call: FrameType | None = None
+        self._operation = -1
         self.dynamic_products = dynamic_products
         self._open = True
         self._end = ir.InsertionPoint(block)
@@ -63,6 +69,7 @@ class TraceState:
     def close(self) -> None:
         """Ends the trace: later uses of traced values raise `TraceError`, as the IR may have been freed."""
         self._open = False
+        self._call = None
 
     def location(self) -> ir.Location:
         """The location of the line of user code that is running."""
@@ -73,6 +80,19 @@ class TraceState:
         if key not in self._locations:
             self._locations[key] = position_of(frame).location(self.context)
         return self._locations[key]
+
+    def number(self, op: ir.Operation) -> None:
+        """Sets the number of the user's call that makes an op, where fusion is off; inside `emitting`.
+
+        The frame of a call is kept until the next one, so that the two are different objects, also in a loop.
+        """
+        if self.fusion:
+            return
+        call = outermost_call()
+        if call is not self._call:
+            self._call = call
+            self._operation += 1
+        op.attributes[OPERATION] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self._operation)
 
     def wrap(self, value: ir.Value, shape: Shape, dtype: DType) -> TensorBase:
         """The tensor that user code sees for an SSA value."""

@@ -27,6 +27,7 @@ def trace(
     context: ir.Context,
     name: str | None = None,
     dynamic_products: bool = False,
+    fusion: bool = True,
 ) -> ir.Module:
     """Calls `fn` on traced values and returns a module with one `func.func` of what it computed.
 
@@ -38,6 +39,7 @@ def trace(
         name: the symbol's name; None takes the function's.
         dynamic_products: whether matrix products may have rows and columns of dynamic extents. Tiles are chosen by
             these extents, so the kernel may be slower than one for known ones.
+        fusion: whether operations of the function may share kernels; otherwise `fuse.operation` keeps them apart.
 
     Besides those of docs/architecture.md, the function gets the attributes `fuse.results` and
     `fuse.equal_extents`, which `result_structure` and `equal_extents` read.
@@ -56,7 +58,7 @@ def trace(
             function = declare(symbol_name, signature.arguments)
         block = function.body.blocks[0]
         table = make_symbols(signature.arguments, block)
-    state = TraceState(context, block, Tensor, dynamic_products)
+    state = TraceState(context, block, Tensor, dynamic_products, fusion)
     values = [
         traced_argument(state, name, spec, block.arguments[i], table[i])
         for i, (name, spec) in enumerate(signature.arguments)

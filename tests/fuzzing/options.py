@@ -28,6 +28,8 @@ def with_options(program: Program) -> Program:
         return replace(program, options={"dynamic_products": True})
     if drawn < 0.22 and _has_nothing_to_round_or_flush(program):
         return replace(program, options={"fast_math": True})
+    if 0.22 <= drawn < 0.27:
+        return replace(program, options={"fusion": "off"})
     return program
 
 

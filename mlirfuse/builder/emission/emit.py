@@ -90,15 +90,17 @@ def regroup(source: TensorBase, groups: Sequence[tuple[Sequence[int], Shape]], s
         middle = tuple(product(tuple(source.shape[d] for d in dims)) for dims, _ in groups)
         if len(middle) < source.ndim:
             type_ = state.tensor_type(middle, source.dtype)
-            value = tensor.CollapseShapeOp(type_, result.value, [list(dims) for dims, _ in groups]).result
-            result = state.wrap(value, middle, source.dtype)
+            collapsed = tensor.CollapseShapeOp(type_, result.value, [list(dims) for dims, _ in groups])
+            state.number(collapsed.operation)
+            result = state.wrap(collapsed.result, middle, source.dtype)
         if len(middle) < len(shape):
             starts = [sum(len(extents) for _, extents in groups[:i]) for i in range(len(groups))]
             indices = [list(range(s, s + len(extents))) for s, (_, extents) in zip(starts, groups, strict=True)]
             sizes = [size for size in size_values(shape) if isinstance(size, ir.Value)]
             type_ = state.tensor_type(shape, source.dtype)
-            value = tensor.ExpandShapeOp(type_, result.value, indices, sizes, [static(e) for e in shape]).result
-            result = state.wrap(value, shape, source.dtype)
+            expanded = tensor.ExpandShapeOp(type_, result.value, indices, sizes, [static(e) for e in shape])
+            state.number(expanded.operation)
+            result = state.wrap(expanded.result, shape, source.dtype)
     return result
 
 
@@ -109,7 +111,9 @@ def transpose(source: TensorBase, permutation: Sequence[int]) -> TensorBase:
     with state.emitting():
         sizes = _sizes(shape, permutation, [(source, tuple(range(source.ndim)))])
         init = tensor.EmptyOp(sizes, state.element_type(source.dtype)).result
-        value = linalg.transpose(source.value, outs=[init], permutation=list(permutation)).results[0]
+        op = linalg.transpose(source.value, outs=[init], permutation=list(permutation))
+        state.number(op.operation)
+        value = op.results[0]
     return state.wrap(value, shape, source.dtype)
 
 
@@ -163,6 +167,7 @@ def _generic(
 ) -> ir.Value:
     maps = [state.indexing_map(rank, access) for access in (*accesses, out_access)]
     op = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(maps), state.iterator_types(rank, reduced))
+    state.number(op.operation)
     location = ir.Location.current
     element_types = [ir.RankedTensorType(v.type).element_type for v in (*inputs, init)]
     block = op.regions[0].blocks.append(*element_types, arg_locs=[location] * len(element_types))

@@ -9,6 +9,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.kernels import argument_attributes, body, result_sources, symbol
+from mlirfuse.analysis.operations import separated
 from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS, SCHEDULE
 from mlirfuse.passes.kernels.host import depends_on, order_host_ops
 from mlirfuse.support.rewriting import clone, erase
@@ -27,6 +28,10 @@ class KernelPair:
         """Whether the host computes on values that pass from the first launch to the second."""
         made = set(self.first_call.results)
         return any(v not in made and depends_on(v, self.first_call) for v in self.second_call.operands)
+
+    def separated(self) -> str | None:
+        """Why the two are kernels of their own whatever they compute, or None: fusion is off."""
+        return separated(body(self.first), body(self.second))
 
     def merge(self, function: ir.Operation) -> None:
         """Replaces both kernels by the merged one, and both calls by one call of it."""

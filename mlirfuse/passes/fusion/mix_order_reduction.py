@@ -47,7 +47,8 @@ class FuseMixOrderReduction(Pass):
 
     `fuse.mix_order = "split"` on the host function turns the pass off. With `"fused"` the cost model is not consulted,
     and a pair that shares data and cannot be merged is an error. The cost model is not consulted either where the
-    caller chooses the second stage of grid reductions.
+    caller chooses the second stage of grid reductions. Where fusion is off (`fuse.operation`), only kernels of one
+    operation are merged.
 
     ```mlir
     %dx = call @f_0(%dy, %x) : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> tensor<?x4096xf32>   // reduces rows
@@ -172,6 +173,8 @@ class _Pair(KernelPair):
 
     def obstacle(self, target: Target) -> str | None:
         """Why the two kernels cannot be merged, or None."""
+        if reason := self.separated():
+            return reason
         if SCHEDULE in self.second.attributes:
             return f"a schedule is given for {symbol(self.second)}"
         given = schedule_of(self.first) if SCHEDULE in self.first.attributes else None

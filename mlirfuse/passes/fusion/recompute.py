@@ -18,6 +18,7 @@ from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.operations import separated
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -42,7 +43,8 @@ class FuseRecompute(Pass):
     through device memory. Saved are the reader's loads of the values, and the producer's stores where no other op reads
     the values. Added are the reader's loads of the ops' inputs, and stores of reduction results that were not returned
     before. A value that the host returns or views is written in any case. `fuse-prologues` handles contractions, whose
-    operands would be computed many times.
+    operands would be computed many times. Where fusion is off (`fuse.operation`), only kernels of one operation
+    exchange ops.
 
     ```mlir
     %0:2 = call @f_0(%dy, %x, %rstd)      // dx, and n = x * rstd
@@ -104,6 +106,8 @@ class _Exchange:
 
     def obstacle(self) -> str | None:
         """Why the values should not be recomputed, or None."""
+        if reason := separated(body(self.maker), body(self.reader)):
+            return reason
         if SCHEDULE in self.maker.attributes or SCHEDULE in self.reader.attributes:
             return "a schedule is given"
         if self._saved_bytes() <= 0:

@@ -32,7 +32,8 @@ class FuseSegment(Pass):
     Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such op,
     are left alone. A `linalg.generic` that yields one constant becomes a `linalg.fill`. Unused ops are erased.
     `mlirfuse/analysis/segments.py` states when ops share a kernel. A remark says why an op does not join its producer,
-    and names the ops that stay in the host function. Raises `UnreadExtentError` where a kernel has a dynamic extent
+    and names the ops that stay in the host function. Where fusion is off, `fuse.operation` numbers the ops, and those
+    of one number share a kernel. Raises `UnreadExtentError` where a kernel has a dynamic extent
     that none of its inputs has, as one that only writes zeros: the extent would be unknown at run time.
 
     ```mlir

@@ -10,6 +10,7 @@ from mlir import ir
 from mlirfuse.analysis.arithmetic.casts import CASTS, SAME, joined
 from mlirfuse.analysis.arithmetic.patterns import body_op
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.operations import operation_of, separated
 from mlirfuse.passes.graph.producer_composition import compose_producer
 from mlirfuse.passes.graph.rounding import peel_rounding
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -23,7 +24,8 @@ class FuseFoldCasts(Pass):
     Requires functions of `linalg.generic`s; both casts may stand in one body, or the first may be an op of its own.
     Widening is exact, so a cast of a widened value reads the original value. A narrowing cast rounds and stays, unless
     it is to half precision and `through-rounding` is set. Then a chain of operations in half precision, with a rounding
-    after each, is computed in single precision throughout.
+    after each, is computed in single precision throughout. Where fusion is off (`fuse.operation`), only casts of one
+    operation are folded.
 
     ```mlir
     %0 = linalg.generic ins(%x : tensor<8xf16>) { ^bb0(%a: f16, %o: f32): %w = arith.extf %a; linalg.yield %w }
@@ -50,7 +52,8 @@ class FuseFoldCasts(Pass):
                 continue
             if self.through_rounding:
                 for op in ops:
-                    peel_rounding(op)
+                    if operation_of(op) is None:  # a kernel an operation rounds each result
+                        peel_rounding(op)
             folded = sum(self._fold(op) for op in body(function) if op.name == "linalg.generic")
             erase_dead([op for op in body(function) if op.name == "linalg.generic"])
             if folded:
@@ -80,6 +83,8 @@ class FuseFoldCasts(Pass):
         if maker is None or maker[1].name not in CASTS or not users:
             return False
         first = maker[1]
+        if separated([maker[0]], [generic]):
+            return False
         if any(user.name not in CASTS or not self._joined(first, user) for user in users):
             return False
         if not compose_producer(generic, number, maker[0]):

@@ -63,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     target = cuda.device_target(0) if options.target is None else target_of(options.target)
     fused = function if isinstance(function, mf.Fused) else mf.fuse(function)
     fused = fused.with_options(target=target, dynamic_products=False)
+    if options.fusion is not None:
+        fused = fused.with_options(fusion=options.fusion)
     found = problems(fused, specs, target)
     console = Console()
     if not found:

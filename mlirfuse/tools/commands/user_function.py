@@ -9,9 +9,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_args
 
 import mlirfuse as mf
+from mlirfuse.api.options import Fusion
 from mlirfuse.builder.spec import ScalarSpec, TensorSpec
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.target import DEFAULT, TARGETS, target_of
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an argument's type, in order: f16[?,4096], float. Default: SPECS[FUNCTION] of the file",
     )
     parser.add_argument("--target", metavar="CHIP", help=f"one of {', '.join(TARGETS)}; {DEFAULT} by default")
+    parser.add_argument("--fusion", choices=get_args(Fusion), help="off: a kernel an operation; auto by default")
 
 
 def compile_function(options: argparse.Namespace) -> Any:
@@ -50,6 +52,8 @@ def compile_function(options: argparse.Namespace) -> Any:
     fused: Any = function if hasattr(function, "lower") else mf.fuse(function, target=DEFAULT)
     if target is not None:
         fused = fused.with_options(target=target)
+    if options.fusion is not None:
+        fused = fused.with_options(fusion=options.fusion)
     try:
         return fused.lower(*specs).compile()
     except MlirFuseError:

@@ -716,3 +716,86 @@ func.func @reads_a_later_view_too(%x: tensor<32x64xf32>, %y: tensor<32x64xf32>, 
   } -> tensor<32x64xf32>
   return %3 : tensor<32x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// Where fusion is off, ops are numbered by the user's calls, and only those of one call share a kernel: a mean is one, with
+// its sum and its quotient, and a reshape of its result is a view of memory.
+// CHECK-LABEL: func.func @kernel_an_operation(
+// CHECK: %[[EXP:.*]] = call @kernel_an_operation_0(
+// CHECK: %[[MEAN:.*]] = call @kernel_an_operation_1(%[[EXP]])
+// CHECK: %[[VIEW:.*]] = tensor.expand_shape %[[MEAN]]
+// CHECK: call @kernel_an_operation_2(%[[EXP]], %[[VIEW]])
+// CHECK-LABEL: func.func private @kernel_an_operation_1(
+// CHECK: arith.addf
+// CHECK: arith.divf
+func.func @kernel_an_operation(%x: tensor<32x64xf32>) -> tensor<32x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32x64xf32>
+  %er = tensor.empty() : tensor<32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%er : tensor<32xf32>) -> tensor<32xf32>
+  // expected-remark @below {{starts a kernel of its own: fusion is off}}
+  %1 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%0 : tensor<32x64xf32>) outs(%init : tensor<32xf32>) attrs = {fuse.operation = 1 : i64} {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+       ins(%1 : tensor<32xf32>) outs(%er : tensor<32xf32>) attrs = {fuse.operation = 1 : i64} {
+  ^bb0(%a: f32, %out: f32):
+    %n = arith.constant 64.0 : f32
+    %v = arith.divf %a, %n : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  %3 = tensor.expand_shape %2 [[0, 1]] output_shape [32, 1] {fuse.operation = 2 : i64} : tensor<32xf32> into tensor<32x1xf32>
+  // expected-remark @below {{starts a kernel of its own: fusion is off}}
+  %4 = linalg.generic {indexing_maps = [#id, affine_map<(d0, d1) -> (d0, 0)>, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0, %3 : tensor<32x64xf32>, tensor<32x1xf32>) outs(%e : tensor<32x64xf32>) attrs = {fuse.operation = 3 : i64} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<32x64xf32>
+  return %4 : tensor<32x64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+// Two calls that read one array are two kernels; an op that a pass made, without a number, is a third.
+// CHECK-LABEL: func.func @readers_apart(
+// CHECK: call @readers_apart_0(
+// CHECK: call @readers_apart_1(
+// CHECK: call @readers_apart_2(
+func.func @readers_apart(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %e = tensor.empty() : tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+       ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  // expected-remark @below {{starts a kernel of its own: fusion is off}}
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+       ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) attrs = {fuse.operation = 1 : i64} {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.tanh %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  // expected-remark @below {{starts a kernel of its own: fusion is off}}
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+       ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.sqrt %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0, %1, %2 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}

@@ -168,3 +168,43 @@ func.func @single_precision(%x: tensor<8xf64>) -> tensor<8xf64> {
   } -> tensor<8xf64>
   return %1 : tensor<8xf64>
 }
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+// Where fusion is off, each of the user's calls casts by itself, and every rounding stays.
+// CHECK-LABEL: func.func @casts_of_two_calls(
+// CHECK: arith.mulf
+// CHECK: arith.truncf
+// CHECK: linalg.generic
+// CHECK: arith.extf
+// CHECK: linalg.generic
+// CHECK: arith.truncf
+// FAST-LABEL: func.func @casts_of_two_calls(
+// FAST: arith.mulf
+// FAST: arith.truncf
+// FAST: linalg.generic
+// FAST: arith.extf
+// FAST: linalg.generic
+// FAST: arith.truncf
+func.func @casts_of_two_calls(%x: tensor<8xf32>) -> tensor<8xf16> {
+  %e32 = tensor.empty() : tensor<8xf32>
+  %e16 = tensor.empty() : tensor<8xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e16 : tensor<8xf16>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: f32, %out: f16):
+    %p = arith.mulf %a, %a : f32
+    %n = arith.truncf %p : f32 to f16
+    linalg.yield %n : f16
+  } -> tensor<8xf16>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%0 : tensor<8xf16>) outs(%e32 : tensor<8xf32>) attrs = {fuse.operation = 1 : i64} {
+  ^bb0(%a: f16, %out: f32):
+    %w = arith.extf %a : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<8xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%1 : tensor<8xf32>) outs(%e16 : tensor<8xf16>) attrs = {fuse.operation = 2 : i64} {
+  ^bb0(%a: f32, %out: f16):
+    %n = arith.truncf %a : f32 to f16
+    linalg.yield %n : f16
+  } -> tensor<8xf16>
+  return %2 : tensor<8xf16>
+}
