@@ -50,7 +50,11 @@ def check_options(options: Options) -> None:
     if not _is_schedule(schedule):
         hint = "a Schedule, or a dictionary of them by kernel name"
         raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint=hint)
-    choices = {"mix_order": get_args(MixOrder), "grid_reduction": get_args(GridReductionKind), "fusion": get_args(Fusion)}
+    choices = {
+        "mix_order": get_args(MixOrder),
+        "grid_reduction": get_args(GridReductionKind),
+        "fusion": get_args(Fusion),
+    }
     choices |= dict.fromkeys(("fast_math", "dynamic_products"), (False, True))
     for name, allowed in choices.items():
         given = options[name]  # type: ignore[literal-required]  # they are its keys

@@ -131,7 +131,7 @@ OPERATION = declare(
     "operation",
     I64,
     _ANY,
-    "On a tensor op of a function with `fusion=\"off\"`: the number of the user's call that made it. Ops of different"
+    'On a tensor op of a function with `fusion="off"`: the number of the user\'s call that made it. Ops of different'
     " numbers, or of which one has none, do not share a kernel.",
     set_by="builder",
     read_by="analysis/operations",

@@ -37,8 +37,8 @@ class FusePrologues(Pass):
     contraction's is the only launch that reads its results, and each of its ops either computes one operand, along
     dimensions of that operand, or is needed on the result's tile (`analysis/contractions/contraction_operands.py`). The
     operand is then computed again for every tile of the result that uses it, so the kernels stay apart where the cost
-    model estimates less time for two. A user's schedule with a `contraction`, for either of the two, forces the fusion. Where
-    fusion is off (`fuse.operation`), only kernels of one operation are fused.
+    model estimates less time for two. A user's schedule with a `contraction`, for either of the two, forces the fusion.
+    Where fusion is off (`fuse.operation`), only kernels of one operation are fused.
 
     ```mlir
     %w = call @f_0(%q, %scale) : (tensor<512x256xi8>, tensor<512xf16>) -> tensor<512x256xf16>   // casts and scales

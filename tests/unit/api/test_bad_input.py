@@ -182,6 +182,11 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         lambda: mf.fuse(abs).with_options(mixorder="auto"),  # type: ignore[call-arg]
     ),
     "no flag": (ArgumentError, "fuse: fast_math is 'no'", lambda: mf.fuse(abs, fast_math="no")),  # type: ignore[call-overload]
+    "no fusion": (
+        ArgumentError,
+        "(?s)fuse: fusion is 'never'.*one of auto, off",
+        lambda: mf.fuse(abs, fusion="never"),  # type: ignore[call-overload]
+    ),
     "no schedule": (ArgumentError, "fuse: schedule is 3", lambda: mf.fuse(abs, schedule=3)),  # type: ignore[call-overload]
     "a schedule's name": (
         ArgumentError,

@@ -115,6 +115,12 @@ def test_a_decorated_function_keeps_its_options_for_another_target(
     assert "second kernel" in capsys.readouterr().out
 
 
+def test_fusion_can_be_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path, "def scale(x):\n    return x * 2 + 1\n")
+    assert main(["explain", f"{file}:scale", "--arg", "f32[?,64]", "--fusion", "off"]) == 0
+    assert "fuse-segment: applied: 2 kernel(s)" in capsys.readouterr().out
+
+
 def test_a_spec_that_is_wrong_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", f"{write(tmp_path, SOURCE)}:scale", "--arg", "f17[4]"]) == 1
     assert "--arg f17[4]: dtype 'f17' is not supported" in capsys.readouterr().err

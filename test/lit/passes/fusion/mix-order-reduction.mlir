@@ -757,3 +757,47 @@ func.func private @f_1(%x: tensor<8x65536xf16>) -> tensor<65536xf16>
   } -> tensor<65536xf16>
   return %0 : tensor<65536xf16>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// Where fusion is off, two calls that reduce one array are two kernels.
+// CHECK-LABEL: func.func @two_operations(
+// CHECK: call @f_0(
+// CHECK: call @f_1(
+func.func @two_operations(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> (tensor<?xf32>, tensor<64xf32>) {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?xf32>
+  // expected-remark @below {{f_1 stays apart from f_0: fusion is off}}
+  %1 = call @f_1(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
+  return %0, %1 : tensor<?xf32>, tensor<64xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<?xf32>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) attrs = {fuse.operation = 1 : i64} {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}

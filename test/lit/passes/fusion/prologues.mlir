@@ -234,3 +234,96 @@ func.func private @f_1(%x: tensor<64x256xf16> {fuse.align = 16 : i64}, %w: tenso
   } -> tensor<64x512xf32>
   return %0 : tensor<64x512xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+// Where fusion is off, an operand that another call made comes from a kernel of its own.
+// CHECK-LABEL: func.func @two_operations(
+// CHECK: call @f_0(
+// CHECK: call @f_1(
+func.func @two_operations(%x: tensor<64x256xf16>, %q: tensor<512x256xi8>, %scale: tensor<512xf16>) -> tensor<64x512xf32> {
+  %0 = call @f_0(%q, %scale) : (tensor<512x256xi8>, tensor<512xf16>) -> tensor<512x256xf16>
+  // expected-remark @below {{f_0 stays apart from f_1: fusion is off}}
+  %1 = call @f_1(%x, %0) : (tensor<64x256xf16>, tensor<512x256xf16>) -> tensor<64x512xf32>
+  return %1 : tensor<64x512xf32>
+}
+func.func private @f_0(%q: tensor<512x256xi8> {fuse.align = 16 : i64}, %scale: tensor<512xf16> {fuse.align = 16 : i64}) -> tensor<512x256xf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<512x256xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%q, %scale : tensor<512x256xi8>, tensor<512xf16>) outs(%e : tensor<512x256xf16>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: i8, %b: f16, %out: f16):
+    %f = arith.sitofp %a : i8 to f16
+    %v = arith.mulf %f, %b : f16
+    linalg.yield %v : f16
+  } -> tensor<512x256xf16>
+  return %0 : tensor<512x256xf16>
+}
+func.func private @f_1(%x: tensor<64x256xf16> {fuse.align = 16 : i64}, %w: tensor<512x256xf16> {fuse.align = 16 : i64}) -> tensor<64x512xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x512xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x512xf32>) -> tensor<64x512xf32>
+  %0 = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<64x256xf16>, tensor<512x256xf16>) outs(%init : tensor<64x512xf32>) attrs = {fuse.operation = 1 : i64} {
+  ^bb0(%a: f16, %b: f16, %out: f32):
+    %l = arith.extf %a : f16 to f32
+    %r = arith.extf %b : f16 to f32
+    %p = arith.mulf %l, %r : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x512xf32>
+  return %0 : tensor<64x512xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+// Casts and scales that belong to the call of the product are in its kernel all the same.
+// CHECK-LABEL: func.func @one_operation(
+// CHECK: call @f_0(
+// CHECK-NOT: call @f_1(
+// CHECK: return
+func.func @one_operation(%x: tensor<64x256xf16>, %q: tensor<512x256xi8>, %scale: tensor<512xf16>) -> tensor<64x512xf32> {
+  %0 = call @f_0(%q, %scale) : (tensor<512x256xi8>, tensor<512xf16>) -> tensor<512x256xf16>
+  // expected-remark @below {{f_1 computes what f_0 did}}
+  %1 = call @f_1(%x, %0) : (tensor<64x256xf16>, tensor<512x256xf16>) -> tensor<64x512xf32>
+  return %1 : tensor<64x512xf32>
+}
+func.func private @f_0(%q: tensor<512x256xi8> {fuse.align = 16 : i64}, %scale: tensor<512xf16> {fuse.align = 16 : i64}) -> tensor<512x256xf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<512x256xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%q, %scale : tensor<512x256xi8>, tensor<512xf16>) outs(%e : tensor<512x256xf16>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: i8, %b: f16, %out: f16):
+    %f = arith.sitofp %a : i8 to f16
+    %v = arith.mulf %f, %b : f16
+    linalg.yield %v : f16
+  } -> tensor<512x256xf16>
+  return %0 : tensor<512x256xf16>
+}
+func.func private @f_1(%x: tensor<64x256xf16> {fuse.align = 16 : i64}, %w: tensor<512x256xf16> {fuse.align = 16 : i64}) -> tensor<64x512xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x512xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x512xf32>) -> tensor<64x512xf32>
+  %0 = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<64x256xf16>, tensor<512x256xf16>) outs(%init : tensor<64x512xf32>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: f16, %b: f16, %out: f32):
+    %l = arith.extf %a : f16 to f32
+    %r = arith.extf %b : f16 to f32
+    %p = arith.mulf %l, %r : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x512xf32>
+  return %0 : tensor<64x512xf32>
+}

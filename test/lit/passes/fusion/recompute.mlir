@@ -404,3 +404,65 @@ func.func private @sized_1(%n: tensor<?x64xf32>) -> tensor<?x64xf32>
   } -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// Where fusion is off, a kernel reads what another call computes.
+// CHECK-LABEL: func.func @two_operations(
+// CHECK: %[[R:.*]]:2 = call @f_0(
+// CHECK: call @f_1(%[[R]]#1, 
+func.func @two_operations(%x: tensor<?x64xf16>, %y: tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<64xf32>) {
+  %0:2 = call @f_0(%x) : (tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<?x64xf32>)
+  // expected-remark @below {{f_1 reads what f_0 computes element by element: fusion is off}}
+  %1 = call @f_1(%0#1, %y) : (tensor<?x64xf32>, tensor<?x64xf16>) -> tensor<64xf32>
+  return %0#0, %1 : tensor<?x64xf16>, tensor<64xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf16> {fuse.name = "x"}) -> (tensor<?x64xf16>, tensor<?x64xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x64xf16>
+  %er = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%er : tensor<?xf32>) -> tensor<?xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x64xf16>) outs(%init : tensor<?xf32>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: f16, %out: f32):
+    %w = arith.extf %a : f16 to f32
+    %v = arith.addf %out, %w : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %n = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %sum : tensor<?x64xf16>, tensor<?xf32>) outs(%e : tensor<?x64xf32>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: f16, %s: f32, %out: f32):
+    %w = arith.extf %a : f16 to f32
+    %v = arith.mulf %w, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  %eh = tensor.empty(%m) : tensor<?x64xf16>
+  %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%n : tensor<?x64xf32>) outs(%eh : tensor<?x64xf16>) attrs = {fuse.operation = 0 : i64} {
+  ^bb0(%a: f32, %out: f16):
+    %w = arith.truncf %a : f32 to f16
+    linalg.yield %w : f16
+  } -> tensor<?x64xf16>
+  return %h, %n : tensor<?x64xf16>, tensor<?x64xf32>
+}
+func.func private @f_1(%n: tensor<?x64xf32>, %y: tensor<?x64xf16> {fuse.name = "y"}) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%n, %y : tensor<?x64xf32>, tensor<?x64xf16>) outs(%init : tensor<64xf32>) attrs = {fuse.operation = 3 : i64} {
+  ^bb0(%a: f32, %b: f16, %out: f32):
+    %w = arith.extf %b : f16 to f32
+    %p = arith.mulf %a, %w : f32
+    %v = arith.addf %out, %p : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
