@@ -295,7 +295,7 @@ func.func private @f_1(%x: tensor<64x256xf16> {fuse.align = 16 : i64}, %w: tenso
 // CHECK: return
 func.func @one_operation(%x: tensor<64x256xf16>, %q: tensor<512x256xi8>, %scale: tensor<512xf16>) -> tensor<64x512xf32> {
   %0 = call @f_0(%q, %scale) : (tensor<512x256xi8>, tensor<512xf16>) -> tensor<512x256xf16>
-  // expected-remark @below {{f_1 computes what f_0 did}}
+  // expected-remark @below {{f_0 becomes a prologue of f_1}}
   %1 = call @f_1(%x, %0) : (tensor<64x256xf16>, tensor<512x256xf16>) -> tensor<64x512xf32>
   return %1 : tensor<64x512xf32>
 }
