@@ -91,7 +91,8 @@ class FuseMixOrderReduction(Pass):
                 return True
             declined.append((pair.second_call, f"{pair}: {reason}", True))
         for position, pair in enumerate(pairs):
-            views = shared_views(pair) if not pair.shared_bytes() and pair.reduces_over_rows() else []
+            is_candidate = not pair.shared_bytes() and not pair.separated() and pair.reduces_over_rows()
+            views = shared_views(pair) if is_candidate else []
             reasons: list[str] = []
             for number, view in enumerate(views):
                 reason = _aligned(module.clone(ip=False), symbol(function), position, number, target)

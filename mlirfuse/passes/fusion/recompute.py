@@ -63,9 +63,12 @@ class FuseRecompute(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
             names = [callee(call) for call in calls(function)]
+            known = _launches(module, function)
             for maker, reader in combinations(names, 2):
-                exchange = _exchange(module, function, maker, reader)
-                if exchange is None:
+                if not {maker, reader} <= known.keys():
+                    continue
+                exchange = _Exchange(*known[maker], *known[reader])
+                if not exchange.values:
                     continue
                 if reason := exchange.obstacle():
                     message = f"{reader} reads what {maker} computes element by element: {reason}"
@@ -75,17 +78,12 @@ class FuseRecompute(Pass):
                 remarks.applied(self, message, exchange.reader_call)
                 exchange.rewrite()
                 order_host_ops(function)
+                known = _launches(module, function)
 
 
-def _exchange(module: ir.Operation, function: ir.Operation, maker: str, reader: str) -> _Exchange | None:
-    """The values between two kernels that could be recomputed; None without any, or where they are no tensor
-    kernels.
-    """
-    known = {callee(call): (call, kernel) for call, kernel in launches(module, function).items()}
-    if not {maker, reader} <= known.keys():
-        return None
-    exchange = _Exchange(*known[maker], *known[reader])
-    return exchange if exchange.values else None
+def _launches(module: ir.Operation, function: ir.Operation) -> dict[str, tuple[ir.Operation, ir.Operation]]:
+    """The call and the kernel of each name that a host function launches, where the kernel is one on tensors."""
+    return {callee(call): (call, kernel) for call, kernel in launches(module, function).items()}
 
 
 class _Exchange:
