@@ -18,7 +18,7 @@ def shifted(x: mf.TensorSpec) -> object:
 
 def cases() -> dict[str, mf.Lowered]:
     """A kernel of one block a tile, one with a persistent loop through shared memory and a grid reduction, that
-    with requests of the caller's, and a product.
+    with requests of the caller's, a kernel an operation, and a product.
     """
     persistent_loop = BACKWARD["rms_norm_backward"]
     return {
@@ -27,11 +27,12 @@ def cases() -> dict[str, mf.Lowered]:
         "requests": mf.fuse(persistent_loop.fn, mix_order="fused", grid_reduction="atomics").lower(
             *persistent_loop.specs(384, DTYPES["bfloat16"])
         ),
+        "operations": mf.fuse(shifted, fusion="off").lower(mf.TensorSpec((None, 512), mf.float32)),
         "product": mf.fuse(lambda x, w: x @ w.T).lower(*[mf.TensorSpec((256, 512), mf.float16)] * 2),
     }
 
 
-@pytest.mark.parametrize("name", ["tiles", "persistent_loop", "requests", "product"])
+@pytest.mark.parametrize("name", ["tiles", "persistent_loop", "requests", "operations", "product"])
 @pytest.mark.parametrize("stage", ["linalg", "tile", "gpu"])
 def test_any_stage_goes_on_to_the_same_ptx(
     stage: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
