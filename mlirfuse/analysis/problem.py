@@ -8,6 +8,7 @@ from math import gcd, prod
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
+from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.live import live_bytes
@@ -34,6 +35,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     vector_dim, transposed_dim = _contiguous_dims(space, full)
     depths = reduction_depths(structures)
     persistent_loop, finer = _persistent_loops(kernel, space, structures, operands, vector_dim)
+    work = _instructions(space, structures, whole)
     live = live_bytes(space, structures, depths, body(kernel)[-1].operands)
     return Problem(
         extents=space.extents,
@@ -54,7 +56,16 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         persistent_loop=persistent_loop,
         finer_loop=finer,
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
+        instructions=work.plain,
+        special=work.special,
+        double=work.double,
     )
+
+
+def _instructions(space: IterationSpace, structures: Sequence[OpStructure], whole: frozenset[int]) -> Instructions:
+    """Instructions an element of the space: of the ops that run over all of it."""
+    over_all = (s.op for s in structures if s.op.regions and whole <= set(space.loops[s.op]))
+    return sum((instructions_of(op) for op in over_all), Instructions())
 
 
 def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int], whole: frozenset[int]) -> int:

@@ -96,6 +96,9 @@ class Problem:
             loop.
         loop_is_optional: whether blocks could do all reductions alone, too.
         transposed: the traffic that is contiguous along another dimension; None if there is none.
+        instructions: thread instructions an element of the space, without accesses to memory.
+        special: of special functions, the same.
+        double: operations in double precision, the same.
         register_scale: registers that a thread takes to those that are estimated, as far as the assembler has shown.
     """
 
@@ -117,6 +120,9 @@ class Problem:
     finer_loop: PersistentLoopProblem | None = None
     loop_is_optional: bool = False
     transposed: TransposedProblem | None = None
+    instructions: float = 0.0
+    special: float = 0.0
+    double: float = 0.0
     register_scale: float = 1.0
 
     @property

@@ -75,7 +75,7 @@ def _cheapest(
     for bound, position in sorted(zip(bounds, range(len(candidates)), strict=True)):
         if best is not None and bound > best[0]:
             break
-        schedule = _complete(problem, persistent_loop, candidates[position], target)
+        schedule = complete(problem, persistent_loop, candidates[position], target)
         if schedule is None or schedule.persistent_loop is None:
             continue
         cost = persistent_loop_cost(problem, persistent_loop, candidates[position], schedule.persistent_loop.stages)
@@ -120,7 +120,7 @@ def _chunk(problem: Problem, persistent_loop: PersistentLoopProblem, candidate: 
     return max(1, CHUNK_ELEMENTS // prod(candidate.layout.extents))
 
 
-def _complete(
+def complete(
     problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate, target: Target
 ) -> Schedule | None:
     """A candidate with a second stage and as many stages as shared memory has room for; None if it is illegal."""
