@@ -1,0 +1,59 @@
+"""`predict`: the time of a schedule on a machine; `best`: the fastest of all proposals."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.predict.chunks import chunk_work
+from mlirfuse.schedule.predict.loops import loop_work
+from mlirfuse.schedule.predict.prediction import Prediction
+from mlirfuse.schedule.predict.pricing import price
+from mlirfuse.schedule.predict.space import with_extents
+from mlirfuse.schedule.predict.tiles import tile_work
+from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.proposals import Proposal, proposals
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import TARGETS, Target
+
+
+def predict(schedule: Schedule, problem: Problem, machine: MachineModel, *, registers: int | None = None) -> Prediction:
+    """The time of a kernel without contractions.
+
+    Args:
+        schedule: the schedule.
+        problem: the kernel's iteration space and traffic, with the extents of a call; for those that are None
+            `space.with_extents` assumes some.
+        machine: the speeds of the device.
+        registers: of a thread, once the assembler has said; None for an estimate.
+    """
+    return price(work_of(schedule, problem, _target(machine.chip, machine.sms), registers), machine)
+
+
+def work_of(schedule: Schedule, problem: Problem, target: Target, registers: int | None = None) -> Work:
+    """What a kernel makes a device do; see `predict`."""
+    problem = with_extents(problem)
+    if schedule.persistent_loop is not None:
+        return loop_work(schedule, problem, target, registers)
+    if schedule.persistence == "registers":
+        return tile_work(schedule, problem, target, registers)
+    return chunk_work(schedule, problem, target, registers)
+
+
+def best(problem: Problem, target: Target, machine: MachineModel) -> tuple[Proposal, Prediction] | None:
+    """The proposal of the least predicted time, the first of equals; None where no family has one.
+
+    Args:
+        problem: the kernel.
+        target: the architecture that schedules must be legal for.
+        machine: the speeds of the device.
+    """
+    problem = with_extents(problem)
+    found = ((proposal, predict(proposal.schedule, problem, machine)) for proposal in proposals(problem, target))
+    return min(found, key=lambda pair: pair[1].microseconds, default=None)
+
+
+@lru_cache(maxsize=16)
+def _target(chip: str, sms: int) -> Target:
+    return TARGETS[chip].with_sms(sms)

@@ -1,0 +1,76 @@
+"""`Prediction`: what a kernel is predicted to take, in all and by what takes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OVERLAPPING = ("dram", "l2", "shared", "dsmem", "issue", "special", "latency", "blocks")
+"""Parts that go on at the same time: the largest of them bounds a kernel."""
+
+IN_TURN = ("synchronisation", "launch")
+"""Parts that nothing overlaps."""
+
+NAMES = {
+    "dram": "device memory",
+    "l2": "L2 cache",
+    "shared": "shared memory",
+    "dsmem": "shared memory of the cluster",
+    "issue": "instruction issue",
+    "special": "special functions",
+    "latency": "latency of a block",
+    "blocks": "starting blocks",
+    "synchronisation": "combining partial results",
+    "launch": "launch",
+}
+"""Each part as a reader is told of it."""
+
+SHARPNESS = 2.5
+"""Exponent of the mean that overlapping parts take together: 1 would be their sum, infinity the largest of them. What
+is near to the largest part delays it, as neither is spread evenly over the kernel's time."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Microseconds of a kernel, by part.
+
+    Attributes:
+        dram: reads and writes of device memory, at the device's bandwidth.
+        l2: accesses of the L2, at its bandwidth and at each SM's.
+        shared: accesses of shared memory, by exchanges and transposed tiles.
+        dsmem: accesses of other blocks' shared memory in a cluster.
+        issue: instructions, at the rate of the schedulers.
+        special: special functions and double precision, at the rates of their units.
+        latency: all waves of blocks, each as long as the chain of dependent steps of one block.
+        blocks: starting blocks, at the rate of the device.
+        synchronisation: grid barriers, and combining partial results.
+        launch: of the kernel, and of a second one.
+    """
+
+    dram: float
+    l2: float
+    shared: float
+    dsmem: float
+    issue: float
+    special: float
+    latency: float
+    blocks: float
+    synchronisation: float
+    launch: float
+
+    @property
+    def microseconds(self) -> float:
+        """Of all parts: those that overlap together, and the others behind."""
+        parts = (self.dram, self.l2, self.shared, self.dsmem, self.issue, self.special, self.latency, self.blocks)
+        most = max(parts)
+        together = most * sum((part / most) ** SHARPNESS for part in parts) ** (1 / SHARPNESS) if most else 0.0
+        return together + self.synchronisation + self.launch
+
+    @property
+    def bound(self) -> str:
+        """The name of the largest part."""
+        return max((*OVERLAPPING, *IN_TURN), key=lambda name: getattr(self, name))
+
+    @property
+    def explanation(self) -> str:
+        """The bound as a reader is told of it."""
+        return NAMES[self.bound]
