@@ -1,58 +1,73 @@
-"""What warps and blocks exchange in reductions: bytes of shared memory, steps over lanes, barriers."""
+"""What threads, warps and blocks exchange in reductions: bytes of shared memory, partial results merged, barriers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log2, prod
 
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.problem import RowReduction
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.predict.facts import (
+    JOINT_MERGE_INSTRUCTIONS,
+    MERGE_INSTRUCTIONS,
+    SHUFFLE_INSTRUCTIONS,
+    SHUFFLE_WAIT,
+    SPECIAL_INSTRUCTIONS,
+)
+from mlirfuse.schedule.problem import Problem, RowReduction
 
 
-@dataclass(frozen=True)
+@dataclass
 class Exchange:
     """Of all threads of one block, once.
 
     Attributes:
         shared: bytes through shared memory.
         dsmem: bytes from other blocks' shared memory.
-        shuffles: steps over lanes, of threads.
+        instructions: of all threads.
+        special: special functions of all threads.
+        waits: instructions of one thread, one after the other.
         meets: whether warps meet.
         joins: whether blocks do.
     """
 
     shared: float = 0.0
     dsmem: float = 0.0
-    shuffles: float = 0.0
+    instructions: float = 0.0
+    special: float = 0.0
+    waits: float = 0.0
     meets: bool = False
     joins: bool = False
 
-    def __add__(self, other: Exchange) -> Exchange:
-        return Exchange(
-            self.shared + other.shared,
-            self.dsmem + other.dsmem,
-            self.shuffles + other.shuffles,
-            self.meets or other.meets,
-            self.joins or other.joins,
-        )
 
+def exchanges(parts: Iterable[RowReduction], layout: BlockedLayout, problem: Problem) -> Exchange:
+    """What a block's threads exchange of some reductions.
 
-NONE = Exchange()
-
-
-def exchange(part: RowReduction, layout: BlockedLayout) -> Exchange:
-    """What a block's threads exchange of one reduction.
-
-    Every warp writes a number for each result, and reads what all warps along the reduced dimensions wrote; so do
-    blocks.
+    Lanes shuffle. Then every warp writes a number for each result, and every thread reads and merges what all warps
+    along the reduced dimensions wrote of its results; so do blocks.
     """
-    kept = prod(layout.vector[d] * layout.repeats[d] for d in part.kept)
-    lanes, warps, blocks = (prod(n[d] for d in part.dims) for n in (layout.lanes, layout.warps, layout.blocks))
-    results = layout.threads * kept / lanes * part.bytes
-    return Exchange(
-        results * (warps + 1) if warps > 1 else 0.0,
-        results * blocks if blocks > 1 else 0.0,
-        layout.threads * kept * log2(lanes) if lanes > 1 else 0.0,
-        warps > 1,
-        blocks > 1,
-    )
+    out = Exchange()
+    for part in parts:
+        kept = prod([layout.vector[d] * layout.repeats[d] for d in part.kept])
+        lanes = warps = blocks = 1
+        for d in part.dims:
+            lanes *= layout.lanes[d]
+            warps *= layout.warps[d]
+            blocks *= layout.blocks[d]
+        joint = part.bytes > REGISTER_BYTES
+        rounds = log2(lanes)
+        merges = kept * (rounds + (warps if warps > 1 else 0) + (blocks if blocks > 1 else 0))
+        each = JOINT_MERGE_INSTRUCTIONS if joint else MERGE_INSTRUCTIONS
+        functions = 2.0 if joint and problem.special else 0.0
+        out.instructions += layout.threads * (merges * each + kept * rounds * SHUFFLE_INSTRUCTIONS)
+        out.special += layout.threads * merges * functions
+        out.waits += merges * (each + functions * SPECIAL_INSTRUCTIONS) / max(1, kept) + rounds * SHUFFLE_WAIT
+        results = layout.threads * kept * part.bytes
+        if warps > 1:
+            out.shared += results * (warps + 1.0 / lanes)
+            out.meets = True
+        if blocks > 1:
+            out.dsmem += results * blocks / lanes
+            out.joins = True
+    return out

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 LOADS_AHEAD = 4
-"""Loads of a thread that ptxas has under way at once in a loop over chunks, by unrolling it."""
-
-UNROLLED_INSTRUCTIONS = 60
-"""Instructions of a step from which on ptxas does not unroll a loop over chunks."""
+"""Loads of a thread that ptxas has under way at once in a loop over chunks that only adds up: it unrolls the loop."""
 
 ACCESS_INSTRUCTIONS = 3
 """Instructions of an access to memory: itself, its address, and its predicate or conversion."""
 
-DEPENDENT_CYCLES = 4.5
-"""Cycles from an instruction to the next one that needs its result."""
+DEPENDENT_CYCLES = 2.0
+"""Cycles of an instruction of one thread, where half of them wait for the one before and half do not."""
 
-SHUFFLE_CYCLES = 30
-"""Cycles of one step of a reduction over lanes: a shuffle and the operation on its result."""
+SPECIAL_INSTRUCTIONS = 4
+"""Instructions that a thread waits for a special function as long as for."""
 
 SHUFFLE_INSTRUCTIONS = 2
-"""Instructions of one such step."""
+"""Instructions of a step of a reduction over lanes, beside merging two partial results."""
+
+SHUFFLE_WAIT = 12
+"""Instructions that a thread waits for such a step as long as for."""
+
+MERGE_INSTRUCTIONS, JOINT_MERGE_INSTRUCTIONS = 2, 10
+"""Instructions that merge two partial results: of a plain reduction, and of a joint one, such as a maximum with the sum
+of exponentials below it, or a mean with a variance."""
+
+RECENT = 48
+"""Times that what a kernel moves fits the L2 where the L2 still has its arguments: what other kernels moved since then
+is many times as much."""
 
 WORKING_SET = 0.7
-"""Share of the L2 that what is read again may take."""
+"""Share of a cache that what is read again may take."""
 
 BASE_REGISTERS = 18
 """Registers of a thread beside its elements: addresses, coordinates, constants."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.predict.chunks import chunk_work
+from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.loops import loop_work
 from mlirfuse.schedule.predict.prediction import Prediction
 from mlirfuse.schedule.predict.pricing import price
@@ -15,7 +14,7 @@ from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.proposals import Proposal, proposals
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import TARGETS, Target
+from mlirfuse.target import Target
 
 
 def predict(schedule: Schedule, problem: Problem, machine: MachineModel, *, registers: int | None = None) -> Prediction:
@@ -28,17 +27,17 @@ def predict(schedule: Schedule, problem: Problem, machine: MachineModel, *, regi
         machine: the speeds of the device.
         registers: of a thread, once the assembler has said; None for an estimate.
     """
-    return price(work_of(schedule, problem, _target(machine.chip, machine.sms), registers), machine)
+    return price(work_of(schedule, problem, machine, registers), machine)
 
 
-def work_of(schedule: Schedule, problem: Problem, target: Target, registers: int | None = None) -> Work:
+def work_of(schedule: Schedule, problem: Problem, machine: MachineModel, registers: int | None = None) -> Work:
     """What a kernel makes a device do; see `predict`."""
-    problem = with_extents(problem)
+    problem, device = with_extents(problem), device_of(machine)
     if schedule.persistent_loop is not None:
-        return loop_work(schedule, problem, target, registers)
+        return loop_work(schedule, problem, device, registers)
     if schedule.persistence == "registers":
-        return tile_work(schedule, problem, target, registers)
-    return chunk_work(schedule, problem, target, registers)
+        return tile_work(schedule, problem, device, registers)
+    return chunk_work(schedule, problem, device, registers)
 
 
 def best(problem: Problem, target: Target, machine: MachineModel) -> tuple[Proposal, Prediction] | None:
@@ -52,8 +51,3 @@ def best(problem: Problem, target: Target, machine: MachineModel) -> tuple[Propo
     problem = with_extents(problem)
     found = ((proposal, predict(proposal.schedule, problem, machine)) for proposal in proposals(problem, target))
     return min(found, key=lambda pair: pair[1].microseconds, default=None)
-
-
-@lru_cache(maxsize=16)
-def _target(chip: str, sms: int) -> Target:
-    return TARGETS[chip].with_sms(sms)

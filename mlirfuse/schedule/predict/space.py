@@ -1,17 +1,16 @@
-"""Sizes that the predictions of all families need: elements, tiles, runs of contiguous memory, residency."""
+"""Sizes that the predictions of all families need: elements, tiles, runs of contiguous memory, registers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import ceil, prod
+from math import prod
 
-from mlirfuse.schedule.model.machine import REGISTER_BYTES, RESERVED_SHARED, WIDEST_ACCESS
-from mlirfuse.schedule.model.residency import allocated, resident_blocks
+from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.predict.facts import BASE_REGISTERS
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import SECTOR, Target
+from mlirfuse.target import LINE, SECTOR
 
 ASSUMED_ELEMENTS = 1 << 24
 """Elements of an iteration space with dynamic extents, where the caller has no hint."""
@@ -32,10 +31,10 @@ def with_extents(problem: Problem) -> Problem:
 
 def known_extents(problem: Problem) -> tuple[int, ...]:
     """The extents of a problem that `with_extents` has seen."""
-    return tuple(extent or 1 for extent in problem.extents)
+    return tuple([extent or 1 for extent in problem.extents])
 
 
-def tiles(extents: tuple[int, ...], tile: tuple[int, ...], dims: Iterable[int]) -> int:
+def tiles(extents: Sequence[int], tile: Sequence[int], dims: Iterable[int]) -> int:
     """Tiles along some dimensions."""
     count = 1
     for d in dims:
@@ -50,14 +49,23 @@ def element_bytes(problem: Problem) -> int:
     return max(1, min(REGISTER_BYTES, problem.read_bytes or problem.full_bytes))
 
 
-def run_elements(extents: tuple[int, ...], part: tuple[int, ...], dim: int) -> int:
+def run_elements(extents: Sequence[int], part: Sequence[int], dim: int) -> int:
     """Elements of a part of the space that lie side by side in memory, from its contiguous dimension outwards."""
-    run = 1
-    for d in (dim, *(d for d in reversed(range(len(extents))) if d != dim)):
-        run *= min(part[d], extents[d])
-        if part[d] < extents[d]:
-            break
+    run = min(part[dim], extents[dim])
+    if part[dim] < extents[dim]:
+        return run
+    for d in range(len(extents) - 1, -1, -1):
+        if d != dim:
+            run *= min(part[d], extents[d])
+            if part[d] < extents[d]:
+                break
     return run
+
+
+def warp_part(schedule: Schedule) -> list[int]:
+    """Elements of each dimension that a warp accesses at once."""
+    layout = schedule.layout
+    return [v * n for v, n in zip(layout.vector, layout.lanes, strict=True)]
 
 
 def sector_waste(run_bytes: float) -> float:
@@ -65,32 +73,13 @@ def sector_waste(run_bytes: float) -> float:
     return max(1.0, SECTOR / run_bytes)
 
 
+def line_waste(run_bytes: float) -> float:
+    """Bytes of the cache lines that runs lie in, to the runs' own."""
+    return max(1.0, LINE / run_bytes)
+
+
 def held_registers(schedule: Schedule, problem: Problem) -> int:
     """Registers of a thread, before there is code: its elements as they are read, in words, and what it computes."""
     held = schedule.layout.elements_per_thread - schedule.shared_spill * max(schedule.layout.vector)
     words = max(1.0, problem.read_bytes / REGISTER_BYTES)
     return round(BASE_REGISTERS + held * words)
-
-
-def resident(schedule: Schedule, problem: Problem, target: Target, registers: int | None, shared: int = 0) -> int:
-    """Blocks that an SM holds at once.
-
-    Args:
-        schedule: the schedule.
-        problem: the problem.
-        target: the architecture.
-        registers: of a thread, where the assembler has said; None for an estimate.
-        shared: bytes of shared memory of a block.
-    """
-    threads = schedule.layout.threads
-    if registers is None and schedule.blocks_per_sm:
-        return schedule.blocks_per_sm
-    given = allocated(min(registers or held_registers(schedule, problem), target.max_registers_per_thread))
-    blocks = min(resident_blocks(threads, given, target), target.shared_per_sm // (shared + RESERVED_SHARED))
-    return max(1, blocks)
-
-
-def waves(blocks: int, slots: int) -> float:
-    """Times that slots are filled with blocks one after the other: a whole number where they are few."""
-    count = blocks / slots
-    return max(1.0, ceil(count - 0.02)) if count < 4 else count

@@ -2,67 +2,75 @@
 
 from __future__ import annotations
 
-from math import log2, prod
+from math import prod
 
-from mlirfuse.schedule.predict.exchanges import NONE, exchange
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SHUFFLE_CYCLES, SHUFFLE_INSTRUCTIONS
-from mlirfuse.schedule.predict.space import element_bytes, known_extents, resident, run_elements, sector_waste, tiles
+from mlirfuse.schedule.predict.device import Device
+from mlirfuse.schedule.predict.exchanges import exchanges
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.shared_columns import columns_traffic
+from mlirfuse.schedule.predict.space import (
+    element_bytes,
+    held_registers,
+    known_extents,
+    line_waste,
+    run_elements,
+    sector_waste,
+    tiles,
+    warp_part,
+)
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target
 
 
-def tile_work(schedule: Schedule, problem: Problem, target: Target, registers: int | None) -> Work:
+def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
     """One tile a block or cluster, whose loads are all under way at once."""
     layout, extents = schedule.layout, known_extents(problem)
-    rank = len(extents)
     total = prod(extents)
-    clusters = tiles(extents, schedule.tile, range(rank))
+    clusters = tiles(extents, schedule.tile, range(len(extents)))
     blocks = clusters * layout.cluster
     covered = clusters * prod(layout.extents)
     each = element_bytes(problem)
     read, written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
-    waste = sector_waste(run_elements(extents, schedule.tile, problem.vector_dim) * each)
-    exchanged = NONE
-    for part in problem.reductions:
-        exchanged = exchanged + exchange(part, layout)
+    warp_run = run_elements(extents, warp_part(schedule), problem.vector_dim) * each
+    exchanged = exchanges(problem.reductions, layout, problem)
     reductions = max(1, problem.dependent_reductions) if problem.reduced else 0
-    lanes = prod(layout.lanes[d] for d in problem.reduced) if reductions else 1
-    columns = (
-        total / prod(n for d, n in enumerate(schedule.tile) if d not in problem.reduced) * problem.column_bytes
-        if reductions
-        else 0.0
-    )
-    accesses = (problem.full_bytes + problem.column_bytes) / each / max(layout.vector)
-    shared = 0.0
-    l2_read, l2_written = read * waste + columns, written * waste
+    width = max(layout.vector)
+    accesses = (problem.full_bytes + problem.column_bytes) / each / width
+    if registers is None and schedule.blocks_per_sm:
+        resident = schedule.blocks_per_sm
+    else:
+        resident = device.resident(layout.threads, registers or held_registers(schedule, problem))
+    work = Work(blocks, layout.cluster, layout.threads, resident, device.sms(layout.cluster), read, written)
+    tile_run = run_elements(extents, schedule.tile, problem.vector_dim) * each
+    work.l2_read, work.l2_written = read * sector_waste(tile_run), written * sector_waste(warp_run)
+    work.l1 = (read + written) * line_waste(warp_run)
+    if problem.column_bytes and reductions:
+        columns_traffic(work, schedule, problem, extents, device)
+    own = layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
     if problem.transposed is not None:
-        t = problem.transposed
-        if schedule.transposed is not None:
-            shared = 2.0 * total * t.bytes
-        else:
-            run = min(schedule.tile[t.dim], extents[t.dim]) * t.narrowest
-            l2_read += total * t.bytes * (sector_waste(run) - 1)
-            accesses += t.bytes / t.narrowest * (1 - 1 / max(layout.vector))
-    return Work(
-        blocks=blocks,
-        cluster=layout.cluster,
-        threads=layout.threads,
-        resident=resident(schedule, problem, target, registers),
-        read=read,
-        written=written,
-        l2_read=l2_read,
-        l2_written=l2_written,
-        shared=exchanged.shared * blocks + shared,
-        dsmem=exchanged.dsmem * blocks,
-        instructions=covered * (problem.instructions + ACCESS_INSTRUCTIONS * accesses)
-        + SHUFFLE_INSTRUCTIONS * exchanged.shuffles * blocks,
-        special=covered * problem.special,
-        double=covered * problem.double,
-        rounds=1.0,
-        l2_rounds=1.0 if problem.column_bytes - problem.early_column_bytes > 0 and reductions else 0.0,
-        cycles=reductions * SHUFFLE_CYCLES * log2(lanes) + 4 * layout.elements_per_thread,
-        barriers=reductions * (2 if exchanged.meets else 0) + (2 if schedule.transposed else 0),
-        cluster_barriers=reductions if exchanged.joins else 0,
-    )
+        accesses += _transposed(work, schedule, problem, extents, total)
+    work.shared += exchanged.shared * blocks
+    work.dsmem = exchanged.dsmem * blocks
+    work.instructions = covered * (problem.instructions + ACCESS_INSTRUCTIONS * accesses)
+    work.instructions += exchanged.instructions * blocks
+    work.special = covered * problem.special + exchanged.special * blocks
+    work.double = covered * problem.double
+    work.waits = exchanged.waits + own
+    work.barriers = reductions * exchanged.meets + (1 if schedule.transposed else 0)
+    work.cluster_barriers = reductions if exchanged.joins else 0
+    return work
+
+
+def _transposed(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], total: int) -> float:
+    """Adds the traffic of transposed arrays; accesses of an element more than in whole vectors."""
+    arrays = problem.transposed
+    assert arrays is not None
+    if schedule.transposed is not None:
+        work.shared += 2.0 * total * arrays.bytes
+        return 0.0
+    run = min(schedule.tile[arrays.dim], extents[arrays.dim]) * arrays.narrowest
+    warp_run = min(warp_part(schedule)[arrays.dim], extents[arrays.dim]) * arrays.narrowest
+    work.l2_read += total * arrays.bytes * (sector_waste(run) - 1)
+    work.l1 += total * arrays.bytes * (line_waste(warp_run) - 1)
+    return arrays.bytes / arrays.narrowest * (1 - 1 / max(schedule.layout.vector))

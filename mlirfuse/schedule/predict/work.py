@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass
 class Work:
     """What a kernel makes a machine do.
 
@@ -14,24 +14,28 @@ class Work:
         cluster: blocks that start together.
         threads: of a block.
         resident: blocks that an SM holds at once.
+        sms: SMs that hold such blocks.
         read: bytes read from device memory.
         written: bytes written to it.
         l2_read: bytes of sectors that SMs read from the L2, device memory's included.
         l2_written: bytes of sectors that SMs write.
-        shared: bytes of accesses to shared memory, bank conflicts counted.
+        l1: bytes of lines that threads read of the L1.
+        shared: bytes of accesses to shared memory.
         dsmem: bytes of accesses to other blocks' shared memory.
         instructions: of threads.
         special: special functions of threads.
         double: operations of threads in double precision.
         rounds: loads that one block waits for, one after the other, from device memory.
         l2_rounds: the same from the L2.
-        cycles: instructions of one warp that depend on one another, in all of the block's steps.
+        waits: instructions of one thread that wait for one another.
         barriers: of the block, one after the other.
         cluster_barriers: of the cluster.
+        releases: of these, how many wait for stores to device memory.
+        ahead: whether loads are under way during the instructions and barriers of the step before.
         grid_barriers: of the grid.
         messages: from one block to another by way of device memory.
-        reads: reads of partial results, one latency each, behind the loop.
-        serial: bytes that a single block reads behind the loop.
+        reads: reads of partial results, one after the other, behind the loop.
+        serial: bytes of these that the block reads that has the most.
         kernels: that are launched.
     """
 
@@ -39,10 +43,12 @@ class Work:
     cluster: int
     threads: int
     resident: int
+    sms: int
     read: float = 0.0
     written: float = 0.0
     l2_read: float = 0.0
     l2_written: float = 0.0
+    l1: float = 0.0
     shared: float = 0.0
     dsmem: float = 0.0
     instructions: float = 0.0
@@ -50,9 +56,11 @@ class Work:
     double: float = 0.0
     rounds: float = 1.0
     l2_rounds: float = 0.0
-    cycles: float = 0.0
+    waits: float = 0.0
     barriers: float = 0.0
     cluster_barriers: float = 0.0
+    releases: float = 0.0
+    ahead: bool = False
     grid_barriers: int = 0
     messages: int = 0
     reads: float = 0.0
