@@ -51,9 +51,10 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.read = read * (1 + again * farther)
     tile_run = run_elements(extents, schedule.tile, problem.vector_dim) * each
     warp_run = run_elements(extents, warp_part(schedule), problem.vector_dim) * each
-    work.l2_read = read * sector_waste(tile_run) * (1 + again * far)
-    work.l2_written = written * sector_waste(warp_run)
-    work.l1 = (read * (1 + again) + written) * line_waste(warp_run)
+    apart = extents[problem.vector_dim] * each
+    work.l2_read = read * sector_waste(tile_run, apart) * (1 + again * far)
+    work.l2_written = written * sector_waste(warp_run, apart)
+    work.l1 = (read * (1 + again) + written) * line_waste(warp_run, apart)
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
     fragments = layout.elements_per_thread / width

@@ -41,6 +41,12 @@ class Exchange:
     joins: bool = False
 
 
+def shared_out(senders: int, lanes: int) -> float:
+    """Partial results that a lane merges where several lanes share in those of some senders, and merge theirs then."""
+    shares = min(senders, lanes)
+    return senders / shares + log2(shares)
+
+
 def exchanges(parts: Iterable[RowReduction], layout: BlockedLayout, problem: Problem) -> Exchange:
     """What a block's threads exchange of some reductions.
 
@@ -57,7 +63,9 @@ def exchanges(parts: Iterable[RowReduction], layout: BlockedLayout, problem: Pro
             blocks *= layout.blocks[d]
         joint = part.bytes > REGISTER_BYTES
         rounds = log2(lanes)
-        merges = kept * (rounds + (warps if warps > 1 else 0) + (blocks if blocks > 1 else 0))
+        # Lanes along what is reduced have the same results, and share in merging those of warps and blocks.
+        of_warps, of_blocks = (shared_out(n, lanes) if n > 1 else 0.0 for n in (warps, blocks))
+        merges = kept * (rounds + of_warps + of_blocks)
         each = JOINT_MERGE_INSTRUCTIONS if joint else MERGE_INSTRUCTIONS
         functions = 2.0 if joint and problem.special else 0.0
         out.instructions += layout.threads * (merges * each + kept * rounds * SHUFFLE_INSTRUCTIONS)
@@ -65,7 +73,7 @@ def exchanges(parts: Iterable[RowReduction], layout: BlockedLayout, problem: Pro
         out.waits += merges * (each + functions * SPECIAL_INSTRUCTIONS) / max(1, kept) + rounds * SHUFFLE_WAIT
         results = layout.threads * kept * part.bytes
         if warps > 1:
-            out.shared += results * (warps + 1.0 / lanes)
+            out.shared += results * (of_warps + 1.0 / lanes)
             out.meets = True
         if blocks > 1:
             out.dsmem += results * blocks / lanes

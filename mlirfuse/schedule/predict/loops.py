@@ -6,7 +6,7 @@ from math import ceil, prod
 
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.exchanges import exchanges
+from mlirfuse.schedule.predict.exchanges import exchanges, shared_out
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
 from mlirfuse.schedule.predict.space import (
     element_bytes,
@@ -48,11 +48,12 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     kept = prod([extents[d] for d in loop.kept if d not in loop.dims])
     partials = clusters * kept * loop.accumulator_bytes
     warp_run = run_elements(extents, warp_part(schedule), problem.vector_dim) * each
+    apart = extents[problem.vector_dim] * each
     staged = plan.stages > 1
-    work.l2_read = read * sector_waste(run_elements(extents, schedule.tile, problem.vector_dim) * each) + partials
+    work.l2_read = read * sector_waste(run_elements(extents, schedule.tile, problem.vector_dim) * each, apart) + partials
     work.l2_read += clusters * prod(schedule.tile) * loop.column_bytes
-    work.l2_written = written * sector_waste(warp_run) + partials
-    work.l1 = (read * (2 if staged else 1) + written) * line_waste(warp_run)
+    work.l2_written = written * sector_waste(warp_run, apart) + partials
+    work.l1 = (read * (2 if staged else 1) + written) * line_waste(warp_run, apart)
     work.shared = inner.shared * every * layout.cluster + once.shared * blocks
     work.dsmem = inner.dsmem * every * layout.cluster + once.dsmem * blocks
     accesses = problem.full_bytes / each / max(layout.vector) * (2 if staged else 1)
@@ -87,6 +88,10 @@ def _second_stage(
     in_turn = slices if alone else ceil(slices / clusters)
     work.reads = rounds * in_turn
     work.serial = clusters * prod([extents[d] for d in kept]) * loop.accumulator_bytes / cluster * in_turn / slices
+    first, own = plan.dims[0], plan.second_stage_layout
+    if own.warps[first] > 1:
+        each = own.elements_per_thread * loop.accumulator_bytes * shared_out(own.warps[first], own.lanes[first])
+        work.gathered = work.reads * own.threads * each
     work.grid_barriers = int(plan.grid_reduction == "grid_sync")
     work.messages = int(alone)
     work.kernels = 2 if plan.grid_reduction == "second_kernel" else 1

@@ -38,6 +38,7 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         + work.messages * machine.message_latency
         + work.reads * (machine.l2_latency + barrier)
         + work.serial / machine.dram_bandwidth_per_sm
+        + work.gathered / machine.shared_bandwidth_per_sm
     )
     return Prediction(
         dram=0.0 if recent else US * (work.read + work.written) / machine.dram_bandwidth,

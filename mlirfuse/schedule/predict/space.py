@@ -68,14 +68,19 @@ def warp_part(schedule: Schedule) -> list[int]:
     return [v * n for v, n in zip(layout.vector, layout.lanes, strict=True)]
 
 
-def sector_waste(run_bytes: float) -> float:
-    """Bytes of the sectors that runs lie in, to the runs' own."""
-    return max(1.0, SECTOR / run_bytes)
+def sector_waste(run: float, apart: float) -> float:
+    """Bytes of the sectors that runs lie in, to the runs' own.
+
+    Args:
+        run: bytes of a run.
+        apart: bytes from one run to the next one.
+    """
+    return max(1.0, min(SECTOR, apart) / run)
 
 
-def line_waste(run_bytes: float) -> float:
-    """Bytes of the cache lines that runs lie in, to the runs' own."""
-    return max(1.0, LINE / run_bytes)
+def line_waste(run: float, apart: float) -> float:
+    """The same of cache lines."""
+    return max(1.0, min(LINE, apart) / run)
 
 
 def held_registers(schedule: Schedule, problem: Problem) -> int:

@@ -36,6 +36,7 @@ class Work:
         messages: from one block to another by way of device memory.
         reads: reads of partial results, one after the other, behind the loop.
         serial: bytes of these that the block reads that has the most.
+        gathered: bytes of shared memory through which its warps add them up.
         kernels: that are launched.
     """
 
@@ -65,4 +66,5 @@ class Work:
     messages: int = 0
     reads: float = 0.0
     serial: float = 0.0
+    gathered: float = 0.0
     kernels: int = 1
