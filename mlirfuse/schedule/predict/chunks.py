@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOADS_AHEAD, SPECIAL_INSTRUCTIONS, WORKING_SET
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOADS_AHEAD, SPECIAL_INSTRUCTIONS
 from mlirfuse.schedule.predict.shared_columns import columns_traffic, missing
 from mlirfuse.schedule.predict.space import (
     element_bytes,
@@ -34,7 +35,9 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     covered = clusters * steps * prod(layout.extents)
     each, width = element_bytes(problem), max(layout.vector)
     read, written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
-    reductions = max(1, problem.dependent_reductions)
+    # Joint reductions, such as a mean with a variance, are taken apart where rows are read again.
+    joint = sum(part.bytes > REGISTER_BYTES for part in problem.reductions)
+    reductions = max(1, problem.dependent_reductions) + joint
     again = reductions - 1 + (1 if written or problem.live_bytes else 0)
     on_chip = schedule.persistence == "shared"
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
@@ -46,8 +49,8 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     # What is read again comes from where there is room for all rows in work.
     busy = min(blocks, resident * sms)
     on_sm = -(-busy // sms) * row / layout.cluster + problem.row_elements * problem.column_bytes / layout.cluster
-    far = 0.0 if on_chip else missing(on_sm, device)
-    farther = far * (busy / layout.cluster * row > WORKING_SET * device.machine.l2_bytes)
+    far = 0.0 if on_chip else missing(on_sm, device.target.shared_per_sm)
+    farther = far * missing(busy / layout.cluster * row, device.machine.l2_bytes)
     work.read = read * (1 + again * farther)
     tile_run = run_elements(extents, schedule.tile, problem.vector_dim) * each
     warp_run = run_elements(extents, warp_part(schedule), problem.vector_dim) * each
@@ -58,12 +61,12 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
     fragments = layout.elements_per_thread / width
-    heavy = problem.special > 0
-    ahead = 1.0 if heavy else max(LOADS_AHEAD, fragments)
-    rounds = max(1.0, steps * fragments / ahead)
-    work.rounds = rounds + again * steps * farther
-    work.l2_rounds = again * steps * (far - farther)
-    exchanged = exchanges(problem.reductions, layout, problem)
+    # A pass that stores waits for its loads in every step: ptxas moves no load before a store.
+    rounds = max(1.0, steps * fragments / max(LOADS_AHEAD, fragments))
+    more = (reductions - 1) * rounds + (again - reductions + 1) * steps
+    work.rounds = rounds + more * farther
+    work.l2_rounds = more * (far - farther)
+    exchanged = exchanges(problem.reductions, layout, problem, apart=True)
     accesses = (problem.read_bytes * again + problem.full_bytes + problem.column_bytes) / each / width
     own = steps * layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
     work.shared += exchanged.shared * blocks

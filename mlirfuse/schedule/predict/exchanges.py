@@ -47,11 +47,14 @@ def shared_out(senders: int, lanes: int) -> float:
     return senders / shares + log2(shares)
 
 
-def exchanges(parts: Iterable[RowReduction], layout: BlockedLayout, problem: Problem) -> Exchange:
+def exchanges(
+    parts: Iterable[RowReduction], layout: BlockedLayout, problem: Problem, *, apart: bool = False
+) -> Exchange:
     """What a block's threads exchange of some reductions.
 
     Lanes shuffle. Then every warp writes a number for each result, and every thread reads and merges what all warps
-    along the reduced dimensions wrote of its results; so do blocks.
+    along the reduced dimensions wrote of its results; so do blocks. `apart` says that joint reductions, such as a mean
+    and a variance, are done one after the other.
     """
     out = Exchange()
     for part in parts:
@@ -61,7 +64,7 @@ def exchanges(parts: Iterable[RowReduction], layout: BlockedLayout, problem: Pro
             lanes *= layout.lanes[d]
             warps *= layout.warps[d]
             blocks *= layout.blocks[d]
-        joint = part.bytes > REGISTER_BYTES
+        joint = part.bytes > REGISTER_BYTES and not apart
         rounds = log2(lanes)
         # Lanes along what is reduced have the same results, and share in merging those of warps and blocks.
         of_warps, of_blocks = (shared_out(n, lanes) if n > 1 else 0.0 for n in (warps, blocks))
@@ -70,7 +73,7 @@ def exchanges(parts: Iterable[RowReduction], layout: BlockedLayout, problem: Pro
         functions = 2.0 if joint and problem.special else 0.0
         out.instructions += layout.threads * (merges * each + kept * rounds * SHUFFLE_INSTRUCTIONS)
         out.special += layout.threads * merges * functions
-        out.waits += merges * (each + functions * SPECIAL_INSTRUCTIONS) / max(1, kept) + rounds * SHUFFLE_WAIT
+        out.waits += merges * (each + functions * SPECIAL_INSTRUCTIONS) + rounds * SHUFFLE_WAIT
         results = layout.threads * kept * part.bytes
         if warps > 1:
             out.shared += results * (of_warps + 1.0 / lanes)

@@ -24,7 +24,7 @@ MERGE_INSTRUCTIONS, JOINT_MERGE_INSTRUCTIONS = 2, 10
 """Instructions that merge two partial results: of a plain reduction, and of a joint one, such as a maximum with the sum
 of exponentials below it, or a mean with a variance."""
 
-RECENT = 48
+RECENT = 64
 """Times that what a kernel moves fits the L2 where the L2 still has its arguments: what other kernels moved since then
 is many times as much."""
 

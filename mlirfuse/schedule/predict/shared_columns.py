@@ -19,14 +19,16 @@ def columns_traffic(work: Work, schedule: Schedule, problem: Problem, extents: t
     operands = problem.row_elements * problem.column_bytes
     every = rows * operands
     first = min(every, operands * min(work.blocks, device.machine.sms))
-    missed = missing(operands / work.cluster, device)
+    missed = missing(operands / work.cluster, device.target.shared_per_sm)
     work.l2_read += first + (every - first) * missed
     work.l1 += every
 
 
-def missing(nbytes: float, device: Device) -> float:
-    """Share of reads that miss the L1 of an SM that reads so many bytes again and again.
+def missing(nbytes: float, cache: float) -> float:
+    """Share of reads that miss a cache, where so many bytes are read in turn, again and again.
 
-    The L1 is what shared memory leaves of the same memory.
+    Args:
+        nbytes: that are read.
+        cache: bytes of the cache; of an SM's L1, which shares its memory with shared memory, that memory's.
     """
-    return max(0.0, 1.0 - WORKING_SET * device.target.shared_per_sm / max(1.0, nbytes))
+    return min(1.0, max(0.0, nbytes / (WORKING_SET * cache) - 1.0))
