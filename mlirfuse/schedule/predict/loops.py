@@ -33,8 +33,9 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     if registers is not None:
         resident = min(resident, device.resident(layout.threads, registers))
     sms = device.sms(layout.cluster)
-    # A second kernel's host launches as many blocks as all SMs would hold, whether clusters fit them or not.
-    clusters = min(every, plan.blocks or sms * resident // layout.cluster)
+    # A second kernel's host launches as many blocks as all SMs would hold, and each leaves a partial result.
+    slots = sms * resident // layout.cluster
+    clusters = plan.blocks or min(every, slots)
     steps = ceil(every / clusters)
     blocks = clusters * layout.cluster
     covered = every * prod(layout.extents)
@@ -50,7 +51,8 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     warp_run = run_elements(extents, warp_part(schedule), problem.vector_dim) * each
     apart = extents[problem.vector_dim] * each
     staged = plan.stages > 1
-    work.l2_read = read * sector_waste(run_elements(extents, schedule.tile, problem.vector_dim) * each, apart) + partials
+    tile_run = run_elements(extents, schedule.tile, problem.vector_dim) * each
+    work.l2_read = read * sector_waste(tile_run, apart) + partials
     work.l2_read += clusters * prod(schedule.tile) * loop.column_bytes
     work.l2_written = written * sector_waste(warp_run, apart) + partials
     work.l1 = (read * (2 if staged else 1) + written) * line_waste(warp_run, apart)
@@ -68,7 +70,7 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.cluster_barriers = steps * within * inner.joins
     work.releases = steps * inner.joins * (written > 0)
     work.ahead = staged
-    _second_stage(work, plan, loop, schedule.layout.cluster, extents, clusters)
+    _second_stage(work, plan, loop, extents, clusters, slots)
     return work
 
 
@@ -76,18 +78,21 @@ def _second_stage(
     work: Work,
     plan: PersistentLoop,
     loop: PersistentLoopProblem,
-    cluster: int,
     extents: tuple[int, ...],
     clusters: int,
+    slots: int,
 ) -> None:
-    """Adds how partial results are combined: slices of the columns, of which all partials are read in some rounds."""
+    """Adds how partial results are combined: slices of the columns, of which all partials are read in some rounds.
+
+    All resident clusters share in the slices, whether they had tiles or not, or one has them all.
+    """
     kept = [d for d in loop.kept if d not in loop.dims]
     slices = tiles(extents, plan.second_stage_tile, kept)
     rounds = ceil(clusters / (plan.second_stage_tile[plan.dims[0]] * plan.second_stage_reads))
     alone = plan.grid_reduction in ("last_block", "atomics")
-    in_turn = slices if alone else ceil(slices / clusters)
+    in_turn = slices if alone else ceil(slices / slots)
     work.reads = rounds * in_turn
-    work.serial = clusters * prod([extents[d] for d in kept]) * loop.accumulator_bytes / cluster * in_turn / slices
+    work.serial = clusters * prod([extents[d] for d in kept]) * loop.accumulator_bytes / work.cluster * in_turn / slices
     first, own = plan.dims[0], plan.second_stage_layout
     if own.warps[first] > 1:
         each = own.elements_per_thread * loop.accumulator_bytes * shared_out(own.warps[first], own.lanes[first])
