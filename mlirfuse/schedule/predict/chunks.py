@@ -14,7 +14,7 @@ from mlirfuse.schedule.predict.space import (
     held_registers,
     known_extents,
     line_waste,
-    run_elements,
+    runs,
     sector_waste,
     tiles,
     warp_part,
@@ -52,12 +52,11 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     far = 0.0 if on_chip else missing(on_sm, device.target.shared_per_sm)
     farther = far * missing(busy / layout.cluster * row, device.machine.l2_bytes)
     work.read = read * (1 + again * farther)
-    tile_run = run_elements(extents, schedule.tile, problem.vector_dim) * each
-    warp_run = run_elements(extents, warp_part(schedule), problem.vector_dim) * each
-    apart = extents[problem.vector_dim] * each
-    work.l2_read = read * sector_waste(tile_run, apart) * (1 + again * far)
-    work.l2_written = written * sector_waste(warp_run, apart)
-    work.l1 = (read * (1 + again) + written) * line_waste(warp_run, apart)
+    tile_run, tiles_apart = (n * each for n in runs(extents, schedule.tile, problem.vector_dim))
+    warp_run, warps_apart = (n * each for n in runs(extents, warp_part(schedule), problem.vector_dim))
+    work.l2_read = read * sector_waste(tile_run, tiles_apart) * (1 + again * far)
+    work.l2_written = written * sector_waste(warp_run, warps_apart)
+    work.l1 = (read * (1 + again) + written) * line_waste(warp_run, warps_apart)
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
     fragments = layout.elements_per_thread / width

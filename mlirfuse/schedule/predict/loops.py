@@ -12,7 +12,7 @@ from mlirfuse.schedule.predict.space import (
     element_bytes,
     known_extents,
     line_waste,
-    run_elements,
+    runs,
     sector_waste,
     tiles,
     warp_part,
@@ -48,14 +48,13 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     within = max(1, problem.dependent_reductions - 1) if inside else 0
     kept = prod([extents[d] for d in loop.kept if d not in loop.dims])
     partials = clusters * kept * loop.accumulator_bytes
-    warp_run = run_elements(extents, warp_part(schedule), problem.vector_dim) * each
-    apart = extents[problem.vector_dim] * each
+    warp_run, warps_apart = (n * each for n in runs(extents, warp_part(schedule), problem.vector_dim))
     staged = plan.stages > 1
-    tile_run = run_elements(extents, schedule.tile, problem.vector_dim) * each
-    work.l2_read = read * sector_waste(tile_run, apart) + partials
+    tile_run, tiles_apart = (n * each for n in runs(extents, schedule.tile, problem.vector_dim))
+    work.l2_read = read * sector_waste(tile_run, tiles_apart) + partials
     work.l2_read += clusters * prod(schedule.tile) * loop.column_bytes
-    work.l2_written = written * sector_waste(warp_run, apart) + partials
-    work.l1 = (read * (2 if staged else 1) + written) * line_waste(warp_run, apart)
+    work.l2_written = written * sector_waste(warp_run, warps_apart) + partials
+    work.l1 = (read * (2 if staged else 1) + written) * line_waste(warp_run, warps_apart)
     work.shared = inner.shared * every * layout.cluster + once.shared * blocks
     work.dsmem = inner.dsmem * every * layout.cluster + once.dsmem * blocks
     accesses = problem.full_bytes / each / max(layout.vector) * (2 if staged else 1)

@@ -49,17 +49,25 @@ def element_bytes(problem: Problem) -> int:
     return max(1, min(REGISTER_BYTES, problem.read_bytes or problem.full_bytes))
 
 
-def run_elements(extents: Sequence[int], part: Sequence[int], dim: int) -> int:
-    """Elements of a part of the space that lie side by side in memory, from its contiguous dimension outwards."""
-    run = min(part[dim], extents[dim])
-    if part[dim] < extents[dim]:
-        return run
-    for d in range(len(extents) - 1, -1, -1):
-        if d != dim:
-            run *= min(part[d], extents[d])
-            if part[d] < extents[d]:
-                break
-    return run
+def runs(extents: Sequence[int], part: Sequence[int], dim: int) -> tuple[int, int]:
+    """How a part of the space lies in memory: elements side by side, and from one such run to the next one.
+
+    Args:
+        extents: of the space.
+        part: elements of the part in each dimension.
+        dim: the dimension in which memory is contiguous; the others follow from the innermost one outwards.
+    """
+    run = stride = 1
+    whole = True
+    for d in (dim, *(d for d in range(len(extents) - 1, -1, -1) if d != dim)):
+        here = min(part[d], extents[d])
+        if whole:
+            run *= here
+            whole = here == extents[d]
+        elif here > 1:
+            return run, stride
+        stride *= extents[d]
+    return run, run
 
 
 def warp_part(schedule: Schedule) -> list[int]:

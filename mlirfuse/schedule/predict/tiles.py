@@ -13,7 +13,7 @@ from mlirfuse.schedule.predict.space import (
     held_registers,
     known_extents,
     line_waste,
-    run_elements,
+    runs,
     sector_waste,
     tiles,
     warp_part,
@@ -32,8 +32,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     covered = clusters * prod(layout.extents)
     each = element_bytes(problem)
     read, written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
-    warp_run = run_elements(extents, warp_part(schedule), problem.vector_dim) * each
-    apart = extents[problem.vector_dim] * each
+    warp_run, warps_apart = (n * each for n in runs(extents, warp_part(schedule), problem.vector_dim))
     exchanged = exchanges(problem.reductions, layout, problem)
     reductions = max(1, problem.dependent_reductions) if problem.reduced else 0
     width = max(layout.vector)
@@ -43,9 +42,12 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     else:
         resident = device.resident(layout.threads, registers or held_registers(schedule, problem))
     work = Work(blocks, layout.cluster, layout.threads, resident, device.sms(layout.cluster), read, written)
-    tile_run = run_elements(extents, schedule.tile, problem.vector_dim) * each
-    work.l2_read, work.l2_written = read * sector_waste(tile_run, apart), written * sector_waste(warp_run, apart)
-    work.l1 = (read + written) * line_waste(warp_run, apart)
+    tile_run, tiles_apart = (n * each for n in runs(extents, schedule.tile, problem.vector_dim))
+    work.l2_read, work.l2_written = (
+        read * sector_waste(tile_run, tiles_apart),
+        written * sector_waste(warp_run, warps_apart),
+    )
+    work.l1 = (read + written) * line_waste(warp_run, warps_apart)
     if problem.column_bytes and reductions:
         columns_traffic(work, schedule, problem, extents, device)
     own = layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
@@ -70,9 +72,8 @@ def _transposed(work: Work, schedule: Schedule, problem: Problem, extents: tuple
     if schedule.transposed is not None:
         work.shared += 2.0 * total * arrays.bytes
         return 0.0
-    run = min(schedule.tile[arrays.dim], extents[arrays.dim]) * arrays.narrowest
-    warp_run = min(warp_part(schedule)[arrays.dim], extents[arrays.dim]) * arrays.narrowest
-    apart = extents[arrays.dim] * arrays.narrowest
+    run, apart = (n * arrays.narrowest for n in runs(extents, schedule.tile, arrays.dim))
     work.l2_read += total * arrays.bytes * (sector_waste(run, apart) - 1)
-    work.l1 += total * arrays.bytes * (line_waste(warp_run, apart) - 1)
+    run, apart = (n * arrays.narrowest for n in runs(extents, warp_part(schedule), arrays.dim))
+    work.l1 += total * arrays.bytes * (line_waste(run, apart) - 1)
     return arrays.bytes / arrays.narrowest * (1 - 1 / max(schedule.layout.vector))
