@@ -7,7 +7,7 @@ from math import prod
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOADS_AHEAD, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, INDEPENDENT, LOADS_AHEAD, SPECIAL_INSTRUCTIONS
 from mlirfuse.schedule.predict.shared_columns import columns_traffic, missing
 from mlirfuse.schedule.predict.space import (
     element_bytes,
@@ -67,7 +67,12 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.l2_rounds = more * (far - farther)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
     accesses = (problem.read_bytes * again + problem.full_bytes + problem.column_bytes) / each / width
-    own = steps * layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
+    own = (
+        INDEPENDENT
+        * steps
+        * layout.elements_per_thread
+        * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
+    )
     work.shared += exchanged.shared * blocks
     work.dsmem = exchanged.dsmem * blocks
     work.instructions = covered * (problem.instructions + ACCESS_INSTRUCTIONS * accesses)

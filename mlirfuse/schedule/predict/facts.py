@@ -8,8 +8,15 @@ LOADS_AHEAD = 4
 ACCESS_INSTRUCTIONS = 3
 """Instructions of an access to memory: itself, its address, and its predicate or conversion."""
 
-DEPENDENT_CYCLES = 2.0
-"""Cycles of an instruction of one thread, where half of them wait for the one before and half do not."""
+DEPENDENT_CYCLES = 4
+"""Cycles from an instruction to another one that needs its result."""
+
+EXCHANGE_BARRIERS = 9
+"""Barriers that an exchange between the warps of a block takes as long as: these write, meet, and read, and seldom
+arrive together."""
+
+JOINING = 0.5
+"""Share of what clusters add to a launch that they add to each wave of blocks too: blocks of one start together."""
 
 SPECIAL_INSTRUCTIONS = 4
 """Instructions that a thread waits for a special function as long as for."""
@@ -33,3 +40,6 @@ WORKING_SET = 0.7
 
 BASE_REGISTERS = 18
 """Registers of a thread beside its elements: addresses, coordinates, constants."""
+
+INDEPENDENT = 0.5
+"""Share of the instructions for a thread's elements that wait for others: elements are independent of one another."""

@@ -7,7 +7,7 @@ from math import ceil, prod
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges, shared_out
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, INDEPENDENT, SPECIAL_INSTRUCTIONS
 from mlirfuse.schedule.predict.space import (
     element_bytes,
     known_extents,
@@ -62,7 +62,7 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.instructions += inner.instructions * every * layout.cluster + once.instructions * blocks
     work.special = covered * problem.special + inner.special * every * layout.cluster + once.special * blocks
     work.double = covered * problem.double
-    own = layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
+    own = INDEPENDENT * layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
     work.rounds = 1 + (steps - 1) / max(1, plan.stages - 1)
     work.waits = steps * (own + inner.waits) + once.waits
     work.barriers = steps * (within * inner.meets) + once.meets

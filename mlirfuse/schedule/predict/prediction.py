@@ -25,13 +25,17 @@ NAMES = {
 """Each part as a reader is told of it."""
 
 SHARPNESS = 2.5
-"""Exponent of the mean that overlapping parts take together: 1 would be their sum, infinity the largest of them. What
+"""Exponent of the mean that rates which overlap take together: 1 would be their sum, infinity the largest of them. What
 is near to the largest part delays it, as neither is spread evenly over the kernel's time."""
+
+HIDING, MOST_HIDING = 0.45, 4.0
+"""The same exponent of rates and latency, less 1, for one block in work on an SM, which loads nothing while it
+computes: it grows with the square root of these blocks; and at most."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Microseconds of a kernel, by part.
+    """Microseconds of a kernel, by part; the largest of the first eight bounds it, or one of the others.
 
     Attributes:
         dram: reads and writes of device memory, at the device's bandwidth.
@@ -44,6 +48,7 @@ class Prediction:
         blocks: starting blocks, at the rate of the device.
         synchronisation: grid barriers, and combining partial results.
         launch: of the kernel, and of a second one.
+        in_work: blocks in work on an SM at once, and one more where blocks load ahead. No time.
     """
 
     dram: float
@@ -56,13 +61,14 @@ class Prediction:
     blocks: float
     synchronisation: float
     launch: float
+    in_work: float
 
     @property
     def microseconds(self) -> float:
         """Of all parts: those that overlap together, and the others behind."""
-        parts = (self.dram, self.l2, self.shared, self.dsmem, self.issue, self.special, self.latency, self.blocks)
-        most = max(parts)
-        together = most * sum((part / most) ** SHARPNESS for part in parts) ** (1 / SHARPNESS) if most else 0.0
+        rates = (self.dram, self.l2, self.shared, self.dsmem, self.issue, self.special, self.blocks)
+        hiding = min(1.0 + HIDING * self.in_work**0.5, MOST_HIDING)
+        together = _mean((_mean(rates, SHARPNESS), self.latency), hiding)
         return together + self.synchronisation + self.launch
 
     @property
@@ -74,3 +80,11 @@ class Prediction:
     def explanation(self) -> str:
         """The bound as a reader is told of it."""
         return NAMES[self.bound]
+
+
+def _mean(parts: tuple[float, ...], exponent: float) -> float:
+    """The time of parts that overlap: from their sum, with exponent 1, to the largest of them."""
+    total = 0.0
+    for part in parts:
+        total += part**exponent
+    return total ** (1.0 / exponent)

@@ -6,7 +6,7 @@ from math import prod
 
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, INDEPENDENT, SPECIAL_INSTRUCTIONS
 from mlirfuse.schedule.predict.shared_columns import columns_traffic
 from mlirfuse.schedule.predict.space import (
     element_bytes,
@@ -50,7 +50,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.l1 = (read + written) * line_waste(warp_run, warps_apart)
     if problem.column_bytes and reductions:
         columns_traffic(work, schedule, problem, extents, device)
-    own = layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
+    own = INDEPENDENT * layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
     if problem.transposed is not None:
         accesses += _transposed(work, schedule, problem, extents, total)
     work.shared += exchanged.shared * blocks
