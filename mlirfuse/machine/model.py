@@ -153,6 +153,8 @@ class MachineModel:
     stream_launch: float = _seconds("of each kernel in a stream, empty and in order")
     dependent_launch: float = _seconds("the same in a replayed graph by programmatic dependent launch", True)
     block_launch: float = _seconds("from the end of a block to the first instruction of the next one on its SM")
+    block_start: float = _seconds("of each further block of a grid of small blocks", low=1e-11)
+    cluster_start: float = _seconds("the same of each block in clusters of 4", True, low=1e-11)
     block_barrier: float = _seconds("a barrier of a block of 256 threads")
     cluster_launch: float = _seconds("more that a launch takes in clusters", True)
     cluster_barrier: float = _seconds("a barrier of a cluster of 4 blocks", True)

@@ -17,6 +17,9 @@ COUNTS = (100, 200, 300)
 """Launches in a graph or stream, whose times make a line."""
 
 WAVES = (32, 64, 96)
+STARTS = (256, 512, 768)
+"""Blocks for each SM, all of whose blocks are small."""
+
 _BARRIERS = 8
 
 _MEET = ("barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligned;")
@@ -110,6 +113,19 @@ def _one_block(target: Target) -> int:
     return target.shared_per_block // 4 * 3 // 1024 * 1024
 
 
+def _starts(gpu: Gpu, kernel: Kernel) -> float:
+    """Seconds of each further block of a grid, many of which an SM holds at once."""
+    return slope([(count * gpu.sms, gpu.seconds(kernel, Launch(count * gpu.sms))) for count in STARTS])
+
+
+def _block_start(gpu: Gpu) -> Mapping[str, float]:
+    return {"block_start": _starts(gpu, EMPTY_KERNEL)}
+
+
+def _cluster_start(gpu: Gpu) -> Mapping[str, float]:
+    return {"cluster_start": _starts(gpu, cluster_kernel(4))}
+
+
 def _block_barrier(gpu: Gpu) -> Mapping[str, float]:
     return {"block_barrier": iteration_seconds(gpu, BLOCK_BARRIER_KERNEL, Launch(gpu.sms)) / _BARRIERS}
 
@@ -171,6 +187,8 @@ BENCHMARKS = (
         lambda target: target.has_dependent_launch,
     ),
     Microbenchmark(("block_launch",), "waves of empty blocks, one on each SM at a time", 0.1, _block),
+    Microbenchmark(("block_start",), "grids of many empty blocks", 0.1, _block_start),
+    Microbenchmark(("cluster_start",), "grids of many clusters of 4 that meet once", 0.1, _cluster_start, has_clusters),
     Microbenchmark(("block_barrier",), f"bar.sync of {THREADS} threads", 0.03, _block_barrier),
     Microbenchmark(
         ("cluster_launch",),

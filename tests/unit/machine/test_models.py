@@ -30,7 +30,7 @@ def _h200(**changes: object) -> str:
 
 def test_there_are_few_quantities_and_each_has_a_unit() -> None:
     found = list(quantities())
-    assert len(found) <= 60
+    assert len(found) <= 62
     assert all(q.unit in UNITS and q.low < q.high and q.scope in ("device", "sm", "fixed") for q in found)
 
 

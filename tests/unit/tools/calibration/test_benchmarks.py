@@ -75,6 +75,8 @@ def test_what_is_compiled_compiles() -> None:
         ("stream_launch", STREAM_LAUNCH + ITERATION + 132 * BLOCK),
         ("dependent_launch", DEPENDENT_LAUNCH + ITERATION + 132 * BLOCK),
         ("block_launch", 132 * BLOCK),
+        ("block_start", BLOCK),
+        ("cluster_start", BLOCK),
         ("cluster_launch", CLUSTER_LAUNCH - LAUNCH),
         ("block_barrier", ITERATION / 8),
         ("cluster_barrier", ITERATION / 8),
