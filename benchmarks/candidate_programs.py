@@ -24,33 +24,41 @@ class Program:
 
 
 def softmax(x: Any) -> Any:
+    """Of each row."""
     e = mf.exp(x - mf.max(x, axis=-1, keepdims=True))
     return e / mf.sum(e, axis=-1, keepdims=True)
 
 
 def layer_norm(x: Any, w: Any, b: Any) -> Any:
+    """Of each row, with weights and biases."""
     centred = x - mf.mean(x, axis=-1, keepdims=True)
     return centred * mf.rsqrt(mf.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) * w + b
 
 
 def rms_norm(x: Any, w: Any) -> Any:
+    """Of each row, with weights."""
     return x * mf.rsqrt(mf.mean(x * x, axis=-1, keepdims=True) + 1e-5) * w
 
 
 def centred_columns(x: Any) -> Any:
+    """Columns less their means."""
     return x - mf.mean(x, axis=0)
 
 
 def column_softmax(x: Any) -> Any:
+    """Of each column."""
     e = mf.exp(x - mf.max(x, axis=0))
     return e / mf.sum(e, axis=0)
 
 
 def normalised(x: Any) -> Any:
+    """All numbers, divided by their norm."""
     return x * mf.rsqrt(mf.sum(x * x))
 
 
 def over(axes: Any, reduce: Callable[..., Any] = mf.sum) -> Callable[[Any], Any]:
+    """A reduction over some axes."""
+
     def reduced(x: Any) -> Any:
         return reduce(x, axis=axes)
 
@@ -58,6 +66,8 @@ def over(axes: Any, reduce: Callable[..., Any] = mf.sum) -> Callable[[Any], Any]
 
 
 def standardised(axes: Any) -> Callable[[Any], Any]:
+    """Numbers less their mean over some axes, divided by their deviation."""
+
     def standard(x: Any) -> Any:
         centred = x - mf.mean(x, axis=axes, keepdims=True)
         return centred * mf.rsqrt(mf.mean(centred * centred, axis=axes, keepdims=True) + 1e-5)
@@ -66,6 +76,7 @@ def standardised(axes: Any) -> Callable[[Any], Any]:
 
 
 def rms_backward(dy: Any, x: Any, w: Any) -> Any:
+    """The gradients of `rms_norm` by its rows and its weights."""
     rstd = mf.rsqrt(mf.mean(x * x, axis=-1, keepdims=True) + 1e-5)
     n = x * rstd
     g = dy * w
@@ -73,16 +84,19 @@ def rms_backward(dy: Any, x: Any, w: Any) -> Any:
 
 
 def adam(p: Any, g: Any, m: Any, v: Any) -> Any:
+    """A step of Adam: parameters and both moments."""
     m = m * 0.9 + g * 0.1
     v = v * 0.999 + g * g * 0.001
     return p - 1e-3 * m / (mf.sqrt(v) + 1e-8), m, v
 
 
 def gelu(x: Any) -> Any:
+    """With the error function."""
     return 0.5 * x * (1 + mf.erf(x * 0.7071067811865476))
 
 
 def swiglu(a: Any, b: Any) -> Any:
+    """A gate of two arrays."""
     return a / (1 + mf.exp(-a)) * b
 
 
@@ -143,8 +157,9 @@ def programs() -> Iterator[Program]:
             yield Program("transposed sum", lambda x, y: x + y.T, (shape, shape[::-1]), (dtype,) * 2)
             yield Program("row and column", lambda x, r, c: x * r + c, (shape, (shape[0], 1), shape[1:]), (dtype,) * 3)
     for m, n, k in (
-        (4096, 4096, 4096), (8192, 1024, 4096), (16, 4096, 14336), (1, 14336, 4096), (200, 28672, 8192), (2112, 2112, 2048),
-        (512, 512, 65536), (128, 512, 16384), (1024, 5632, 2048), (64, 2112, 4096), (768, 3072, 768), (33, 100, 1000),
+        (4096, 4096, 4096), (8192, 1024, 4096), (16, 4096, 14336), (1, 14336, 4096),
+        (200, 28672, 8192), (2112, 2112, 2048), (512, 512, 65536), (128, 512, 16384),
+        (1024, 5632, 2048), (64, 2112, 4096), (768, 3072, 768), (33, 100, 1000),
     ):  # fmt: skip
         yield Program("x @ w.T", lambda x, w: x @ w.T, ((m, k), (n, k)), ("bfloat16",) * 2)
         yield Program("x @ w", lambda x, w: x @ w, ((m, k), (k, n)), ("bfloat16",) * 2)

@@ -2,9 +2,9 @@
 
     python benchmarks/candidates.py [--only REGEX] [--most N] [--jobs N] [--seconds T] [--out FILE]
 
-Of each program (`candidate_programs.py`) the chosen schedule and a sample of all candidates are compiled and timed, cold.
-Workers compile side by side, and take turns on the GPU. Writes a line of JSON for each: the program, its
-scheduling problem, the schedule, microseconds, registers and bytes of the stack.
+Of each program (`candidate_programs.py`) the chosen schedule and a sample of all candidates are compiled and timed,
+cold. Workers compile side by side, and take turns on the GPU. Writes a line of JSON for each: the program, its
+scheduling problem, the schedule, microseconds, registers and bytes of the stack. `prediction.py` reads them.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _measured(program: Program, most: int, end: float) -> Iterator[dict[str, Any
     yield {"chosen": True, "kernels": texts} | entry
     if len(found) != 1:
         return
-    ((name, kind, problem),) = found
+    ((_, kind, problem),) = found
     every = list(_candidates(kind, problem, compiled.lowered.target))
     for family, schedule in _sample(every, most):
         if time.monotonic() > end:

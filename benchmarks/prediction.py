@@ -1,0 +1,299 @@
+"""Compares predicted with measured times of candidates: how near they are, how well they rank, and what they choose.
+
+    python benchmarks/prediction.py [FILE] [--registers] [--worst N] [--plot PNG] [--reduce FILE]
+
+FILE is what `candidates.py` wrote, or the reduced form of it in `results/`. Candidates that spill are counted, and left
+out of the figures, as the compiler launches none. No GPU is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from math import exp, log, prod, sqrt
+from pathlib import Path
+from typing import Any
+
+from mlirfuse.machine import MachineModel, machine_of
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
+from mlirfuse.schedule.predict import Prediction, predict
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
+from mlirfuse.schedule.schedule import Schedule
+
+RESULTS = Path(__file__).parent / "results" / "candidates-h200.json"
+NEAR = 1.25
+"""Ratio of predicted to measured time, or its inverse, up to which a prediction is near."""
+
+FEWEST_RANKED = 5
+"""Candidates of a program from which on their ranks are compared."""
+
+MOST = 14
+"""Candidates of a program in the reduced form, at most."""
+
+WAYS = ("vector", "lanes", "warps", "repeats", "blocks", "inner", "run", "shift_to", "realigned")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A candidate that was measured.
+
+    Attributes:
+        program: its program's text.
+        family: which family proposed it.
+        problem: the kernel's, with the extents of the call.
+        schedule: the candidate.
+        us: microseconds.
+        registers: of a thread of the first kernel.
+        stack: bytes of a thread's stack, which holds what is spilled.
+    """
+
+    program: str
+    family: str
+    problem: Problem
+    schedule: Schedule
+    us: float
+    registers: int
+    stack: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How good predictions are.
+
+    Attributes:
+        count: candidates.
+        near: share of them that are within `NEAR`.
+        error: root of the mean square of the logarithm of predicted to measured time.
+        rank: mean over programs of the rank correlation of their candidates.
+        choice: geometric mean over programs of the time of the candidate that is predicted to be the fastest, to that
+            of the fastest.
+    """
+
+    count: int
+    near: float
+    error: float
+    rank: float
+    choice: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count:5} candidates: {self.near:4.0%} within {NEAR - 1:.0%}, error {self.error:.3f}, "
+            f"rank correlation {self.rank:.2f}, choice {self.choice:.3f}"
+        )
+
+
+def main() -> int:
+    """Prints the figures of a file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", nargs="?", type=Path, default=RESULTS, help="measured candidates")
+    parser.add_argument("--registers", action="store_true", help="predict with the registers that the assembler used")
+    parser.add_argument("--worst", type=int, default=5, metavar="N", help="worst predictions to print of each family")
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="file of a scatter plot")
+    parser.add_argument("--reduce", type=Path, metavar="FILE", help="write the reduced form and end")
+    options = parser.parse_args()
+    measured = read(options.file)
+    if options.reduce:
+        options.reduce.write_text(reduced(measured))
+        return 0
+    machine = machine_of("sm_90a")
+    kept = [m for m in measured if not m.stack]
+    times = predicted(kept, machine, registers=options.registers)
+    print(f"all          {figures(kept, times)}; {len(measured) - len(kept)} more spill")
+    for family in dict.fromkeys(m.family for m in kept):
+        part = [(m, t) for m, t in zip(kept, times, strict=True) if m.family == family]
+        print(f"{family:12} {figures(*zip(*part, strict=True))}")
+        for m, t in sorted(part, key=lambda pair: -abs(log(pair[1].microseconds / pair[0].us)))[: options.worst]:
+            print(f"    {_line(m, t)}")
+    if options.plot:
+        plot(kept, times, options.plot)
+    return 0
+
+
+def predicted(measured: Iterable[Measured], machine: MachineModel, *, registers: bool) -> list[Prediction]:
+    """The prediction of each candidate, with the assembler's registers or without."""
+    return [predict(m.schedule, m.problem, machine, registers=m.registers if registers else None) for m in measured]
+
+
+def figures(measured: Sequence[Measured], times: Sequence[Prediction]) -> Figures:
+    """How near predictions are, how they rank each program's candidates, and what they choose."""
+    pairs = [(m, t.microseconds) for m, t in zip(measured, times, strict=True)]
+    errors = [log(t / m.us) for m, t in pairs]
+    programs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for m, t in pairs:
+        programs[m.program].append((t, m.us))
+    chosen = [log(min(each)[1] / min(us for _, us in each)) for each in programs.values()]
+    ranks = [_rank_correlation(each) for each in programs.values() if len(each) >= FEWEST_RANKED]
+    return Figures(
+        count=len(pairs),
+        near=sum(abs(e) <= log(NEAR) for e in errors) / len(errors),
+        error=sqrt(sum(e * e for e in errors) / len(errors)),
+        rank=sum(ranks) / len(ranks) if ranks else 1.0,
+        choice=exp(sum(chosen) / len(chosen)),
+    )
+
+
+def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's correlation of the two numbers of each pair."""
+    ranks = []
+    for side in (0, 1):
+        order = sorted(range(len(pairs)), key=lambda i: pairs[i][side])
+        rank = [0] * len(pairs)
+        for place, i in enumerate(order):
+            rank[i] = place
+        ranks.append(rank)
+    n = len(pairs)
+    return 1 - 6 * sum((a - b) ** 2 for a, b in zip(*ranks, strict=True)) / (n * (n * n - 1))
+
+
+def _line(m: Measured, t: Prediction) -> str:
+    layout, loop = m.schedule.layout, m.schedule.persistent_loop
+    how = f"warps {layout.warps} repeats {layout.repeats} blocks {layout.blocks}"
+    how += f" {loop.grid_reduction}" if loop else ""
+    times = f"{t.microseconds:.1f} us predicted ({t.bound}), {m.us:.1f} measured"
+    return f"{times}: {m.program[:60]}, tile {m.schedule.tile} {how}"
+
+
+def plot(measured: Sequence[Measured], times: Sequence[Prediction], path: Path) -> None:
+    """Writes a scatter plot of predicted and measured times; nothing where matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print("matplotlib is missing: no plot", file=sys.stderr)
+        return
+    figure = Figure(figsize=(6, 6), layout="constrained")
+    axes = figure.add_subplot(xscale="log", yscale="log", xlabel="measured, us", ylabel="predicted, us")
+    for family in dict.fromkeys(m.family for m in measured):
+        part = [(m.us, t.microseconds) for m, t in zip(measured, times, strict=True) if m.family == family]
+        axes.scatter(*zip(*part, strict=True), s=4, label=family, alpha=0.6, linewidths=0)
+    ends = min(m.us for m in measured), max(m.us for m in measured)
+    for ratio in (1 / NEAR, 1.0, NEAR):
+        axes.plot(ends, [ratio * end for end in ends], color="black", linewidth=0.5)
+    axes.legend(markerscale=3, frameon=False)
+    figure.savefig(path, dpi=120)
+
+
+def read(path: Path) -> list[Measured]:
+    """The candidates of a file of `candidates.py`, or of its reduced form; without contractions and failures."""
+    text = path.read_text()
+    if path.suffix == ".jsonl":
+        entries = (json.loads(line) for line in text.splitlines())
+        return [m for entry in entries if (m := _measured(entry)) is not None]
+    plain = json.loads(text)
+    layouts = [BlockedLayout(**dict(zip(WAYS, map(tuple, each), strict=False))) for each in plain["layouts"]]
+    found = []
+    for program in plain["programs"]:
+        problem = _problem(program["problem"])
+        for family, schedule, us, registers, stack in program["candidates"]:
+            found.append(
+                Measured(program["program"], family, problem, _schedule(schedule, layouts), us, registers, stack)
+            )
+    return found
+
+
+def sample(measured: Sequence[Measured]) -> list[Measured]:
+    """`MOST` candidates of each program at most, from the fastest to the slowest of them."""
+    programs: dict[str, list[Measured]] = defaultdict(list)
+    for m in measured:
+        programs[m.program].append(m)
+    found = []
+    for each in programs.values():
+        each.sort(key=lambda m: m.us)
+        places = range(len(each)) if len(each) <= MOST else [i * (len(each) - 1) // (MOST - 1) for i in range(MOST)]
+        found += [each[i] for i in places]
+    return found
+
+
+def reduced(measured: Sequence[Measured]) -> str:
+    """The reduced form: each program's problem once, each layout once, and no field that has its default."""
+    layouts: dict[BlockedLayout, int] = {}
+    programs: dict[str, dict[str, Any]] = {}
+    for m in sample(measured):
+        entry = programs.setdefault(
+            m.program, {"program": m.program, "problem": _short(m.problem, layouts), "candidates": []}
+        )
+        us = float(f"{m.us:.4g}")
+        entry["candidates"].append([m.family, _short(m.schedule, layouts), us, m.registers, m.stack])
+    ways = [[list(getattr(layout, way)) for way in WAYS] for layout in layouts]
+    for way in ways:
+        while not way[-1]:
+            way.pop()
+    body = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in programs.values())
+    return f'{{"layouts":{json.dumps(ways, separators=(",", ":"))},\n"programs":[\n{body}\n]}}\n'
+
+
+def _short(value: Any, layouts: dict[BlockedLayout, int]) -> Any:
+    """A dataclass without the fields that have their defaults; a layout as its number."""
+    if isinstance(value, BlockedLayout):
+        return layouts.setdefault(value, len(layouts))
+    if is_dataclass(value):
+        each = ((f, getattr(value, f.name)) for f in fields(value))
+        return {f.name: _short(v, layouts) for f, v in each if f.default is MISSING or v != f.default}
+    if isinstance(value, tuple | frozenset):
+        return [_short(v, layouts) for v in (sorted(value) if isinstance(value, frozenset) else value)]
+    return value
+
+
+def _measured(entry: dict[str, Any]) -> Measured | None:
+    """An entry of `candidates.py`; None for chosen schedules, contractions, failures, and unknown extents."""
+    if entry.get("chosen") or "us" not in entry or entry["kind"] != "rows":
+        return None
+    problem = _with_shapes(_problem(entry["problem"]), entry["shapes"])
+    if problem is None:
+        return None
+    schedule = _schedule(entry["schedule"], [])
+    stack = max(entry["stack"], default=0)
+    return Measured(entry["program"], entry["family"], problem, schedule, entry["us"], entry["registers"][0], stack)
+
+
+def _with_shapes(problem: Problem, shapes: Sequence[Sequence[int]]) -> Problem | None:
+    """The problem with the extent of its dynamic dimension, which the largest argument has; None if it has several."""
+    if None not in problem.extents:
+        return problem
+    if problem.extents.count(None) > 1:
+        return None
+    rest = max(prod(shape) for shape in shapes) // prod(extent for extent in problem.extents if extent is not None)
+    return replace(problem, extents=tuple(rest if extent is None else extent for extent in problem.extents))
+
+
+def _problem(plain: dict[str, Any]) -> Problem:
+    loops = {name: _loop(plain[name]) for name in ("persistent_loop", "finer_loop") if plain.get(name)}
+    transposed = {"transposed": TransposedProblem(**plain["transposed"])} if plain.get("transposed") else {}
+    sets = {"extents": tuple(plain["extents"]), "reduced": frozenset(plain["reduced"])}
+    return Problem(**plain | sets | loops | transposed | {"reductions": _reductions(plain.get("reductions", ()))})
+
+
+def _loop(plain: dict[str, Any]) -> PersistentLoopProblem:
+    parts = {name: _reductions(plain.get(name, ())) for name in ("inner_reductions", "outer_reductions")}
+    return PersistentLoopProblem(**plain | parts | {"dims": tuple(plain["dims"]), "kept": frozenset(plain["kept"])})
+
+
+def _reductions(plain: Iterable[dict[str, Any]]) -> tuple[RowReduction, ...]:
+    return tuple(RowReduction(frozenset(p["dims"]), frozenset(p["kept"]), p["bytes"]) for p in plain)
+
+
+def _schedule(plain: dict[str, Any], layouts: Sequence[BlockedLayout]) -> Schedule:
+    """A schedule whose layouts are plain too, or numbers of `layouts`."""
+
+    def layout(value: Any) -> BlockedLayout:
+        if isinstance(value, int):
+            return layouts[value]
+        return BlockedLayout(**{name: tuple(each) for name, each in value.items()})
+
+    parts: dict[str, Any] = {"tile": tuple(plain["tile"]), "layout": layout(plain["layout"])}
+    if loop := plain.get("persistent_loop"):
+        second = {"second_stage_layout": layout(loop["second_stage_layout"])}
+        tuples = {name: tuple(loop[name]) for name in ("dims", "second_stage_tile")}
+        parts["persistent_loop"] = PersistentLoop(**loop | second | tuples)
+    if transposed := plain.get("transposed"):
+        parts["transposed"] = TransposedTiles(**transposed | {"layout": layout(transposed["layout"])})
+    return Schedule(**plain | parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
