@@ -24,11 +24,11 @@ NAMES = {
 }
 """Each part as a reader is told of it."""
 
-SHARPNESS = 2.5
+SHARPNESS = 2.7
 """Exponent of the mean that rates which overlap take together: 1 would be their sum, infinity the largest of them. What
 is near to the largest part delays it, as neither is spread evenly over the kernel's time."""
 
-HIDING, MOST_HIDING = 0.45, 4.0
+HIDING, MOST_HIDING = 0.5, 4.0
 """The same exponent of rates and latency, less 1, for one block in work on an SM, which loads nothing while it
 computes: it grows with the square root of these blocks; and at most."""
 
