@@ -41,9 +41,9 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     again = reductions - 1 + (1 if written or problem.live_bytes else 0)
     on_chip = schedule.persistence == "shared"
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
-    resident = device.resident(
-        layout.threads, registers or held_registers(schedule, problem), row // layout.cluster if on_chip else 0
-    )
+    carried = prod([layout.vector[d] * layout.repeats[d] for d in outer])  # a partial result each
+    needed = registers or held_registers(schedule, problem) + carried
+    resident = device.resident(layout.threads, needed, row // layout.cluster if on_chip else 0)
     sms = device.sms(layout.cluster)
     work = Work(blocks, layout.cluster, layout.threads, resident, sms, read, written)
     # What is read again comes from where there is room for all rows in work.
