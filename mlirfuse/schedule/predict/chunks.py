@@ -7,18 +7,10 @@ from math import prod
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, INDEPENDENT, LOADS_AHEAD, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.facts import LOADS_AHEAD
+from mlirfuse.schedule.predict.instructions import add_elements, add_exchanges, own_waits
 from mlirfuse.schedule.predict.shared_columns import columns_traffic, missing
-from mlirfuse.schedule.predict.space import (
-    element_bytes,
-    held_registers,
-    known_extents,
-    line_waste,
-    runs,
-    sector_waste,
-    tiles,
-    warp_part,
-)
+from mlirfuse.schedule.predict.space import element_bytes, held_registers, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -52,11 +44,10 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     far = 0.0 if on_chip else missing(on_sm, device.target.shared_per_sm)
     farther = far * missing(busy / layout.cluster * row, device.machine.l2_bytes)
     work.read = read * (1 + again * farther)
-    tile_run, tiles_apart = (n * each for n in runs(extents, schedule.tile, problem.vector_dim))
-    warp_run, warps_apart = (n * each for n in runs(extents, warp_part(schedule), problem.vector_dim))
-    work.l2_read = read * sector_waste(tile_run, tiles_apart) * (1 + again * far)
-    work.l2_written = written * sector_waste(warp_run, warps_apart)
-    work.l1 = (read * (1 + again) + written) * line_waste(warp_run, warps_apart)
+    sectors, sectors_written, lines = wastes(schedule, problem, extents)
+    work.l2_read = read * sectors * (1 + again * far)
+    work.l2_written = written * sectors_written
+    work.l1 = (read * (1 + again) + written) * lines
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
     fragments = layout.elements_per_thread / width
@@ -67,19 +58,9 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.l2_rounds = more * (far - farther)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
     accesses = (problem.read_bytes * again + problem.full_bytes + problem.column_bytes) / each / width
-    own = (
-        INDEPENDENT
-        * steps
-        * layout.elements_per_thread
-        * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
-    )
-    work.shared += exchanged.shared * blocks
-    work.dsmem = exchanged.dsmem * blocks
-    work.instructions = covered * (problem.instructions + ACCESS_INSTRUCTIONS * accesses)
-    work.instructions += exchanged.instructions * blocks
-    work.special = covered * problem.special + exchanged.special * blocks
-    work.double = covered * problem.double
-    work.waits = exchanged.waits + own
+    add_elements(work, problem, covered, accesses)
+    add_exchanges(work, exchanged, blocks)
+    work.waits = exchanged.waits + steps * own_waits(problem, layout)
     work.barriers = reductions * exchanged.meets
     work.cluster_barriers = reductions if exchanged.joins else 0
     return work

@@ -91,6 +91,18 @@ def line_waste(run: float, apart: float) -> float:
     return max(1.0, min(LINE, apart) / run)
 
 
+def wastes(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> tuple[float, float, float]:
+    """Bytes that accesses move to those that they want: sectors of reads and of writes, and lines of the L1.
+
+    Other accesses of the block find the rest of a sector that is read in the L1, but each write goes to the L2.
+    """
+    each = element_bytes(problem)
+    run, apart = runs(extents, schedule.tile, problem.vector_dim)
+    read = sector_waste(run * each, apart * each)
+    run, apart = runs(extents, warp_part(schedule), problem.vector_dim)
+    return read, sector_waste(run * each, apart * each), line_waste(run * each, apart * each)
+
+
 def held_registers(schedule: Schedule, problem: Problem) -> int:
     """Registers of a thread, before there is code: its elements as they are read, in words, and what it computes."""
     held = schedule.layout.elements_per_thread - schedule.shared_spill * max(schedule.layout.vector)

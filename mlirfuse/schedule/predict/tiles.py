@@ -6,7 +6,7 @@ from math import prod
 
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, INDEPENDENT, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.instructions import add_elements, add_exchanges, own_waits
 from mlirfuse.schedule.predict.shared_columns import columns_traffic
 from mlirfuse.schedule.predict.space import (
     element_bytes,
@@ -17,6 +17,7 @@ from mlirfuse.schedule.predict.space import (
     sector_waste,
     tiles,
     warp_part,
+    wastes,
 )
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
@@ -32,7 +33,6 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     covered = clusters * prod(layout.extents)
     each = element_bytes(problem)
     read, written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
-    warp_run, warps_apart = (n * each for n in runs(extents, warp_part(schedule), problem.vector_dim))
     exchanged = exchanges(problem.reductions, layout, problem)
     reductions = max(1, problem.dependent_reductions) if problem.reduced else 0
     width = max(layout.vector)
@@ -42,24 +42,16 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     else:
         resident = device.resident(layout.threads, registers or held_registers(schedule, problem))
     work = Work(blocks, layout.cluster, layout.threads, resident, device.sms(layout.cluster), read, written)
-    tile_run, tiles_apart = (n * each for n in runs(extents, schedule.tile, problem.vector_dim))
-    work.l2_read, work.l2_written = (
-        read * sector_waste(tile_run, tiles_apart),
-        written * sector_waste(warp_run, warps_apart),
-    )
-    work.l1 = (read + written) * line_waste(warp_run, warps_apart)
+    sectors, sectors_written, lines = wastes(schedule, problem, extents)
+    work.l2_read, work.l2_written = read * sectors, written * sectors_written
+    work.l1 = (read + written) * lines
     if problem.column_bytes and reductions:
         columns_traffic(work, schedule, problem, extents, device)
-    own = INDEPENDENT * layout.elements_per_thread * (problem.instructions + SPECIAL_INSTRUCTIONS * problem.special)
     if problem.transposed is not None:
         accesses += _transposed(work, schedule, problem, extents, total)
-    work.shared += exchanged.shared * blocks
-    work.dsmem = exchanged.dsmem * blocks
-    work.instructions = covered * (problem.instructions + ACCESS_INSTRUCTIONS * accesses)
-    work.instructions += exchanged.instructions * blocks
-    work.special = covered * problem.special + exchanged.special * blocks
-    work.double = covered * problem.double
-    work.waits = exchanged.waits + own
+    add_elements(work, problem, covered, accesses)
+    add_exchanges(work, exchanged, blocks)
+    work.waits = exchanged.waits + own_waits(problem, layout)
     work.barriers = reductions * exchanged.meets + (1 if schedule.transposed else 0)
     work.cluster_barriers = reductions if exchanged.joins else 0
     return work
