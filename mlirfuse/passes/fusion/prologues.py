@@ -20,7 +20,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.host import callee, calls, launches
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.contractions.cost import UNKNOWN_EXTENT
+from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.contractions.prologues import seconds_apart, seconds_together
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import schedule_of

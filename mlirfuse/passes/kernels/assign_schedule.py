@@ -23,8 +23,8 @@ from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attemp
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.attempts import Attempt, choose_contraction_again, choose_schedule_again
 from mlirfuse.schedule.contractions.checks import check_contraction, check_ring, check_whole_grid
-from mlirfuse.schedule.contractions.cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.contractions.family import family_schedules
+from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout

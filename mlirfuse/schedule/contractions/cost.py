@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil, prod
 
 from mlirfuse.schedule.contractions.family import family_schedules
+from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.disagreeing import (
     CONTRACTION_CLUSTERS,
@@ -28,9 +29,6 @@ from mlirfuse.schedule.model.speeds import (
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
-
-UNKNOWN_EXTENT = 4096
-"""What a dynamic extent is taken to be."""
 
 COMPUTING_STEP = 0.35e-6
 """Seconds of a step in which a block computes an operand, alone on its SM: its warps wait for each other at barriers.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
+from mlirfuse.schedule.contractions.grid import ContractionGrid
+from mlirfuse.schedule.contractions.step_times import StepTimes
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.contraction_registers import accumulator_registers
 from mlirfuse.schedule.model.residency import registers_left
@@ -77,6 +79,10 @@ class FamilySchedules(ABC):
     @abstractmethod
     def product_seconds(self, schedule: Schedule, problem: ContractionProblem, tiles_per_sm: int) -> float:
         """Time of one SM for the products of one step along k of a tile, where the SM has so many tiles in all."""
+
+    @abstractmethod
+    def step_times(self, grid: ContractionGrid) -> StepTimes:
+        """What one step along k of a tile takes of an SM of `grid.machine`."""
 
     @abstractmethod
     def copies(

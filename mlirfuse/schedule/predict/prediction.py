@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OVERLAPPING = ("dram", "l2", "shared", "dsmem", "issue", "special", "latency", "blocks")
+OVERLAPPING = ("dram", "l2", "shared", "dsmem", "tensor", "issue", "special", "latency", "blocks")
 """Parts that go on at the same time: the largest of them bounds a kernel."""
 
-IN_TURN = ("synchronisation", "launch")
+IN_TURN = ("exposed", "synchronisation", "launch")
 """Parts that nothing overlaps."""
 
 NAMES = {
@@ -15,10 +15,12 @@ NAMES = {
     "l2": "L2 cache",
     "shared": "shared memory",
     "dsmem": "shared memory of the cluster",
+    "tensor": "tensor cores",
     "issue": "instruction issue",
     "special": "special functions",
     "latency": "latency of a block",
     "blocks": "starting blocks",
+    "exposed": "beginnings and ends of tiles",
     "synchronisation": "combining partial results",
     "launch": "launch",
 }
@@ -35,7 +37,7 @@ computes: it grows with the square root of these blocks; and at most."""
 
 @dataclass(frozen=True)
 class Prediction:
-    """Microseconds of a kernel, by part; the largest of the first eight bounds it, or one of the others.
+    """Microseconds of a kernel, by part; the largest of those that overlap bounds it, or one of the others.
 
     Attributes:
         dram: reads and writes of device memory, at the device's bandwidth.
@@ -49,6 +51,10 @@ class Prediction:
         synchronisation: grid barriers, and combining partial results.
         launch: of the kernel, and of a second one.
         in_work: blocks in work on an SM at once, and one more where blocks load ahead. No time.
+        tensor: products of tensor cores, on the busiest SM.
+        exposed: filling the first stages of a tile, and storing its results, where no products overlap with that.
+        sharpness: exponent of the mean of all parts that overlap, where a ring of stages lets copies run ahead; 0 where
+            `SHARPNESS` and `in_work` say how much overlaps. No time.
     """
 
     dram: float
@@ -62,14 +68,17 @@ class Prediction:
     synchronisation: float
     launch: float
     in_work: float
+    tensor: float = 0.0
+    exposed: float = 0.0
+    sharpness: float = 0.0
 
     @property
     def microseconds(self) -> float:
         """Of all parts: those that overlap together, and the others behind."""
-        rates = (self.dram, self.l2, self.shared, self.dsmem, self.issue, self.special, self.blocks)
-        hiding = min(1.0 + HIDING * self.in_work**0.5, MOST_HIDING)
-        together = _mean((_mean(rates, SHARPNESS), self.latency), hiding)
-        return together + self.synchronisation + self.launch
+        rates = (self.dram, self.l2, self.shared, self.dsmem, self.tensor, self.issue, self.special, self.blocks)
+        hiding = self.sharpness or min(1.0 + HIDING * self.in_work**0.5, MOST_HIDING)
+        together = _mean((_mean(rates, self.sharpness or SHARPNESS), self.latency), hiding)
+        return together + self.exposed + self.synchronisation + self.launch
 
     @property
     def bound(self) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
+from mlirfuse.schedule.contractions.grid import ContractionGrid
+from mlirfuse.schedule.contractions.step_times import StepTimes, arrival_seconds, copying_seconds, staged_seconds
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.contraction_registers import fits_simt
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
@@ -59,6 +62,21 @@ class FmaSchedules(FamilySchedules):
         registers = max(1, problem.accumulator.bytes // REGISTER_BYTES)
         rate = 1 / (registers * (FMA_FLOP + FMA_LOAD * (rows + columns) / (rows * columns)))
         return 2 * m * n * contraction.k / rate
+
+    def step_times(self, grid: ContractionGrid) -> StepTimes:
+        """Threads load fragments as vectors, and multiply each element of one operand by each of the other."""
+        machine, layout, accumulator = grid.machine, grid.schedule.layout, grid.problem.accumulator
+        rows, columns = (layout.fragments(d) * layout.vector[d] for d in (layout.rank - 2, layout.rank - 1))
+        products = prod(grid.tile) * grid.contraction.k
+        rate = machine.f32_fma_per_sm if accumulator.bytes <= REGISTER_BYTES else machine.f64_fma_per_sm
+        loads = products * (rows + columns) / (rows * columns) * accumulator.bytes / WIDEST_ACCESS
+        # A thread issues an instruction a cycle, and waits for its copies at the end of a step.
+        own = (products + loads) / (layout.threads * machine.clock) + copying_seconds(grid)
+        return StepTimes(
+            copies=staged_seconds(grid),
+            issue=products / rate + loads / machine.load_store_per_sm,
+            chain=own + arrival_seconds(grid),
+        )
 
     def copies(
         self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]

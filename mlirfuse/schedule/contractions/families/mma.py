@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
+from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.stages import ROW_PADDING, SPARE_BYTES, exchanged_bytes, fits_block
+from mlirfuse.schedule.contractions.step_times import (
+    COMPUTED_INSTRUCTIONS,
+    StepTimes,
+    arrival_seconds,
+    computed_elements,
+    copying_seconds,
+    staged_seconds,
+    tensor_rate,
+    thread_copies,
+)
 from mlirfuse.schedule.contractions.tensor_cores import (
     check_fragments,
     operand_rate,
@@ -14,7 +25,7 @@ from mlirfuse.schedule.contractions.tensor_cores import (
 )
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.disagreeing import CP_ASYNC_BYTES_PER_SM
-from mlirfuse.schedule.model.machine import ACCESS_WIDTHS, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import ACCESS_WIDTHS, PARTITIONS, WIDEST_ACCESS
 from mlirfuse.schedule.model.speeds import COMPUTING_FLOPS_PER_SM, ELEMENTS_BYTES_PER_SM, MAPPED_BYTES_PER_SM
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -57,6 +68,9 @@ ones do not fit shared memory."""
 MMA_STEP_BYTES = 64
 """Bytes of one row of an operand in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
 
+COPY_INSTRUCTIONS = 12
+"""Instructions of a thread for one of its copies."""
+
 MMA_WARPS = 8
 """Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
 
@@ -84,6 +98,28 @@ class MmaSchedules(FamilySchedules):
         if not computes:
             seconds /= min(1.0, tiles_per_sm * schedule.layout.threads / (WARP * MMA_WARPS))
         return seconds
+
+    def step_times(self, grid: ContractionGrid) -> StepTimes:
+        """Threads copy, compute operands, load fragments and multiply; each warp has one partition's tensor core."""
+        machine, contraction, layout = grid.machine, grid.contraction, grid.schedule.layout
+        tensor = product_flops(grid.schedule) / tensor_rate(machine, MMA_SYNC.name, grid.problem)
+        rows, columns = grid.tile
+        read = contraction.k * grid.problem.element.bytes * (rows * layout.warps[-1] + columns * layout.warps[-2])
+        computing = COMPUTED_INSTRUCTIONS * computed_elements(grid)
+        instructions = computing + COPY_INSTRUCTIONS * thread_copies(grid) * layout.threads
+        own = tensor * max(1.0, PARTITIONS * WARP / layout.threads)
+        # A barrier and the first fragments come before products.
+        own += computing / (layout.threads * machine.clock) + machine.block_barrier + machine.shared_latency
+        copying = copying_seconds(grid)
+        # Elements that are copied one by one wait in registers for products to end.
+        alone = own + copying if grid.problem.row_bytes < ACCESS_WIDTHS[0] else max(own, copying)
+        return StepTimes(
+            tensor=tensor,
+            shared=(read + sum(grid.step_bytes)) / machine.shared_bandwidth_per_sm,
+            copies=staged_seconds(grid),
+            issue=instructions / machine.issue_per_sm,
+            chain=max(alone, arrival_seconds(grid)),
+        )
 
     def copies(
         self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]

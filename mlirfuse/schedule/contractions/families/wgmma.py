@@ -6,8 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
+from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.mapped_copies import mapped_copies
 from mlirfuse.schedule.contractions.stages import MOST_STAGES, RESULT_STAGES
+from mlirfuse.schedule.contractions.step_times import (
+    CLUSTER_WAIT,
+    StepTimes,
+    arrival_seconds,
+    mapped_seconds,
+    tensor_rate,
+)
 from mlirfuse.schedule.contractions.tensor_cores import (
     check_fragments,
     operand_rate,
@@ -23,7 +31,7 @@ from mlirfuse.schedule.model.contraction_registers import (
     consumer_registers,
     fits_promoted,
 )
-from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, WARPGROUP, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, WARPGROUP, WARPGROUP_ROWS, WIDEST_ACCESS
 from mlirfuse.schedule.model.residency import registers_shared_out
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -60,6 +68,15 @@ LONGEST_FLOAT8_SUM = 256
 NARROW = 0.12
 """Share by which products of a consumer group take longer for what its tile lacks of a square: such tiles read more of
 one operand for each product."""
+
+READ_A, READ_B = 1.3, 0.55
+"""Bytes of shared memory's bandwidth that `wgmma` takes for a byte of A and of B."""
+
+DROOP = 0.12
+"""Share by which the clock drops where all SMs multiply: the power limit."""
+
+STEP_CYCLES = 250
+"""Cycles of a step at least: waiting for its stage, a chain of four `wgmma`, and freeing the stage before."""
 
 TOGETHER = 1.01
 """Time of products in a persistent loop whose warpgroups share each stage, to that of ping-pong consumer groups."""
@@ -137,6 +154,25 @@ class WgmmaSchedules(FamilySchedules):
         if contraction.consumer_groups > 1:
             return seconds * (1 + NARROW * (1 - n / m))
         return seconds * TOGETHER if contraction.persistent else seconds
+
+    def step_times(self, grid: ContractionGrid) -> StepTimes:
+        """Each warpgroup reads its rows of A and all of B from shared memory for every `wgmma`."""
+        machine, contraction, problem = grid.machine, grid.contraction, grid.problem
+        rows, columns = grid.tile
+        tensor = product_flops(grid.schedule) / tensor_rate(machine, WGMMA.name, problem)
+        if contraction.promote:
+            tensor += rows * columns / (contraction.promote * machine.f32_fma_per_sm)
+        warpgroups = rows / WARPGROUP_ROWS
+        row_bytes = contraction.k * problem.element.bytes
+        waits = CLUSTER_WAIT if contraction.cluster > 1 else 1.0
+        longer = waits / (1 - DROOP * grid.load)
+        read = warpgroups * row_bytes * (READ_A * WARPGROUP_ROWS + READ_B * columns)
+        return StepTimes(
+            tensor=longer * tensor,
+            shared=longer * (read + sum(grid.step_bytes)) / machine.shared_bandwidth_per_sm,
+            copies=waits * mapped_seconds(grid),
+            chain=waits * max(STEP_CYCLES / machine.clock, arrival_seconds(grid)),
+        )
 
     def copies(
         self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]

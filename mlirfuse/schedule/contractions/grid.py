@@ -1,0 +1,166 @@
+"""Where the blocks of a contraction run, and which bytes they move: tiles, rounds, waves, traffic.
+
+Pure functions of (schedule, problem, machine), in SI units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, prod
+from typing import TypeVar
+
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.schedule import Schedule
+
+T = TypeVar("T")
+
+UNKNOWN_EXTENT = 4096
+"""What a dynamic extent is taken to be."""
+
+KEPT = 0.5
+"""Share of the L2 whose lines are still there when they are read again: its two sides both keep what both have read."""
+
+
+@dataclass(frozen=True)
+class ContractionGrid:
+    """The blocks of a contraction on a device; sides are in the order of the schedule's tile: rows, then columns.
+
+    Attributes:
+        schedule: the schedule.
+        problem: the contraction.
+        machine: the device.
+        resident: blocks that an SM holds at once.
+    """
+
+    schedule: Schedule
+    problem: ContractionProblem
+    machine: MachineModel
+    resident: int = 1
+
+    @property
+    def contraction(self) -> ContractionSchedule:
+        """The schedule's part for contractions."""
+        assert self.schedule.contraction is not None
+        return self.schedule.contraction
+
+    @cached_property
+    def batch(self) -> int:
+        """Products."""
+        return prod(extent or UNKNOWN_EXTENT for extent in self.problem.batch)
+
+    @cached_property
+    def sides(self) -> tuple[int, int]:
+        """Rows and columns of the result."""
+        return self.swapped(self.problem.m or UNKNOWN_EXTENT, self.problem.n or UNKNOWN_EXTENT)
+
+    def swapped(self, first: T, second: T) -> tuple[T, T]:
+        """What belongs to the operands A and B, in the order of the tile's sides."""
+        return (second, first) if self.contraction.swapped else (first, second)
+
+    @cached_property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a tile."""
+        rows, columns = self.schedule.tile[-2:]
+        return rows, columns
+
+    @cached_property
+    def counts(self) -> tuple[int, int]:
+        """Tiles along each side."""
+        rows, columns = (ceil(side / tile) for side, tile in zip(self.sides, self.tile, strict=True))
+        return rows, columns
+
+    @cached_property
+    def tiles(self) -> int:
+        """Of all products."""
+        return self.batch * prod(self.counts)
+
+    @cached_property
+    def blocks(self) -> int:
+        """Tiles, times the blocks that share one's steps."""
+        return self.tiles * self.contraction.split
+
+    @cached_property
+    def sms(self) -> int:
+        """SMs that can have a block: clusters do not fill every group of SMs."""
+        machine = self.machine
+        by_cluster = {4: machine.cluster_sms_4, 8: machine.cluster_sms_8}.get(self.contraction.cluster)
+        return int(by_cluster or machine.sms)
+
+    @cached_property
+    def busy(self) -> int:
+        """SMs that have a block."""
+        return min(self.blocks, self.sms)
+
+    @cached_property
+    def rounds(self) -> int:
+        """Tiles, or parts of a split's, that the busiest SM works on."""
+        return ceil(self.blocks / self.sms)
+
+    @cached_property
+    def load(self) -> float:
+        """Share of the SMs that work, in the mean over rounds."""
+        return self.blocks / (self.rounds * self.sms)
+
+    @cached_property
+    def turns(self) -> int:
+        """The same where those that an SM holds at once count once."""
+        return ceil(self.rounds / self.resident)
+
+    @cached_property
+    def steps(self) -> int:
+        """Steps along k of a block on one tile."""
+        return ceil(ceil(self.problem.k / self.contraction.k) / self.contraction.split)
+
+    @cached_property
+    def clips(self) -> tuple[bool, bool]:
+        """For each side whether rows past its end are not copied (`TileOperand.last_rows`); else zeros are."""
+        extents = (self.problem.m, self.problem.n)
+        ends = (k and extent is not None for k, extent in zip(self.problem.k_contiguous, extents, strict=True))
+        return self.swapped(*ends) if self.contraction.family.is_asynchronous else (False, False)
+
+    @cached_property
+    def copied(self) -> tuple[float, float]:
+        """Rows, and columns, that a step copies of the operands, in the mean over blocks."""
+        sides = zip(self.sides, self.counts, self.tile, self.clips, strict=True)
+        rows, columns = (side / count if clips else tile for side, count, tile, clips in sides)
+        return rows, columns
+
+    @cached_property
+    def element_bytes(self) -> tuple[int, int]:
+        """Of an element of each operand in memory; an operand that the kernel computes has its sources'."""
+        first, second = (stored or self.problem.element.bytes for stored in self.problem.computed_from)
+        return self.swapped(first, second)
+
+    @cached_property
+    def step_bytes(self) -> tuple[float, float]:
+        """Bytes that a step copies for each side."""
+        rows, columns = (n * size * self.contraction.k for n, size in zip(self.copied, self.element_bytes, strict=True))
+        return rows, columns
+
+    @cached_property
+    def wave(self) -> tuple[float, float]:
+        """Tiles along each side of those that are worked on at the same time."""
+        at_once = min(self.tiles, max(1, self.sms * self.resident // self.contraction.split))
+        rows, columns = self.counts
+        together = min(self.contraction.raster, rows) if self.contraction.raster > 1 else 1
+        across = min(columns, max(1.0, at_once / together))
+        down = min(float(rows), max(float(together), at_once / across))
+        return down, across
+
+    @cached_property
+    def dram_bytes(self) -> float:
+        """Operands, as often as the L2 loses them between waves, the result, and what the epilogue reads beside it."""
+        lines = [n * size * self.problem.k for n, size in zip(self.sides, self.element_bytes, strict=True)]
+        kept = KEPT * self.machine.l2_bytes
+        rows, columns = lines
+        down, across = self.wave
+        # Waves go along the columns of a group of rows, then on to the next group.
+        group = rows * down / self.counts[0]
+        groups = ceil(self.counts[0] / down)
+        read = rows * (1 if group + columns * across / self.counts[1] <= kept else ceil(self.counts[1] / across))
+        read += columns * (1 if columns + group <= kept else groups)
+        written = prod(self.sides) * (self.problem.element.bytes + self.problem.residual_bytes)
+        return self.batch * (read + written)

@@ -1,0 +1,110 @@
+"""`StepTimes`: what one step along k of a tile takes of an SM, and the physics that instruction families share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.contractions.grid import ContractionGrid
+from mlirfuse.schedule.contractions.mapped_copies import SHARED_COPY, contiguous_bytes
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.support.precision import TF32X3
+from mlirfuse.target import LINE, SECTOR
+
+BURST = 1.18
+"""Rate of tensor cores between the beginnings and ends of tiles, to that of endless products (`wgmma_16bit_per_sm` and
+others), which the power limit slows."""
+
+ZEROS = 1.7
+"""Time of a row past the end of an operand that tensor maps fill with zeros, to that of a row that they copy."""
+
+CLUSTER_WAIT = 1.15
+"""Time of a step in a cluster, whose blocks wait for each other's stages, to that of a block alone."""
+
+COPY_CYCLES = 32
+"""Cycles from one copy of a thread to its next, of any width, by `cp.async` or through a register: the address, the
+comparison with the end, and the access."""
+
+COMPUTED_INSTRUCTIONS = 8
+"""Of a thread for each element of an operand that the kernel computes."""
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Seconds of one step of one block; parts overlap with each other, and with those of steps before and after.
+
+    Attributes:
+        tensor: of the SM's tensor cores.
+        shared: of the SM's shared memory, which instructions read and copies write.
+        copies: of copies to the SM's shared memory.
+        issue: of the SM's schedulers and CUDA cores.
+        chain: of what waits for each other: barriers, a warp's own instructions, a stage's round trip.
+    """
+
+    tensor: float = 0.0
+    shared: float = 0.0
+    copies: float = 0.0
+    issue: float = 0.0
+    chain: float = 0.0
+
+
+def tensor_rate(machine: MachineModel, instruction: str, problem: ContractionProblem) -> float:
+    """Operations a second of one SM's tensor cores on the problem's operands.
+
+    Args:
+        machine: the device.
+        instruction: `mma` or `wgmma`, as the machine's quantities have it.
+        problem: the contraction.
+    """
+    kind = {1: "f8", 2: "16bit", 4: "tf32"}[problem.element.bytes]
+    # Devices without float8 instructions multiply what they have converted.
+    rate: float = getattr(machine, f"{instruction}_{kind}_per_sm") or getattr(machine, f"{instruction}_16bit_per_sm")
+    return BURST * rate / (3 if problem.precision == TF32X3 else 1)
+
+
+def mapped_seconds(grid: ContractionGrid) -> float:
+    """Time of a step's copies by tensor maps: by how rows lie in lines, past the end, and in clusters."""
+    rows = grid.swapped(*contiguous_bytes(grid.problem))
+    total = 0.0
+    for side, share in enumerate((SHARED_COPY[grid.contraction.cluster], 1.0)):
+        zeros = grid.copied[side] - grid.sides[side] / grid.counts[side]
+        longer = 1 + (ZEROS - 1) * max(0.0, zeros) / grid.copied[side]
+        total += share * longer * grid.step_bytes[side] / mapped_rate(grid.machine, rows[side])
+    return total
+
+
+def mapped_rate(machine: MachineModel, row_bytes: int) -> float:
+    """Bytes a second that tensor maps copy to one SM, of an operand whose rows have so many."""
+    if row_bytes % LINE == 0:
+        return machine.tma_line_bandwidth_per_sm
+    return machine.tma_unaligned_bandwidth_per_sm if row_bytes % SECTOR else machine.tma_sector_bandwidth_per_sm
+
+
+def arrival_seconds(grid: ContractionGrid) -> float:
+    """Time of a step whose stage is filled as soon as it is free: a ring has all but one on their way."""
+    return grid.machine.l2_loaded_latency / max(1, grid.contraction.stages - 1)
+
+
+def staged_seconds(grid: ContractionGrid) -> float:
+    """Time of a step's copies by threads, at the rate of one SM alone or at its share of the L2's."""
+    machine = grid.machine
+    share = machine.l2_read_bandwidth / grid.busy
+    return sum(grid.step_bytes) / min(share, machine.cp_async_bandwidth_per_sm)
+
+
+def copying_seconds(grid: ContractionGrid) -> float:
+    """Time in which a block's threads issue a step's copies."""
+    return COPY_CYCLES * thread_copies(grid) / grid.machine.clock
+
+
+def thread_copies(grid: ContractionGrid) -> float:
+    """Copies of a thread in a step, each as wide as rows are aligned."""
+    width = min(grid.problem.row_bytes, WIDEST_ACCESS)
+    return sum(grid.step_bytes) / (width * grid.schedule.layout.threads)
+
+
+def computed_elements(grid: ContractionGrid) -> float:
+    """Elements of operands that the kernel computes in a step."""
+    computed = grid.swapped(*(stored is not None for stored in grid.problem.computed_from))
+    return grid.contraction.k * sum(rows for rows, own in zip(grid.tile, computed, strict=True) if own)

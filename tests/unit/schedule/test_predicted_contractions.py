@@ -1,0 +1,118 @@
+"""`predict_contraction`: how near it is to measured times, and what its parts depend on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.machine import MachineModel, machine_of, shipped_models
+from mlirfuse.schedule.contractions.families.fma import fma_schedule
+from mlirfuse.schedule.contractions.families.mma import mma_schedule
+from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
+from mlirfuse.schedule.contractions.heuristics import candidates
+from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict import Prediction
+from mlirfuse.schedule.predict.contractions import predict_contraction
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import target_of
+from tests.support.contractions.contraction_problems import problem
+from tests.support.contractions.measured_products import Measured, figures, measured
+
+SQUARE = problem(4096, 4096, 4096)
+
+
+@pytest.fixture(scope="module")
+def h200() -> MachineModel:
+    return shipped_models()["h200"]
+
+
+@pytest.fixture(scope="module")
+def products() -> list[Measured]:
+    return list(measured())
+
+
+def with_contraction(schedule: Schedule, **changes: object) -> Schedule:
+    assert schedule.contraction is not None
+    return replace(schedule, contraction=replace(schedule.contraction, **changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("held_out", [False, True], ids=["others", "held out"])
+def test_predictions_are_near_what_was_measured(products: list[Measured], h200: MachineModel, held_out: bool) -> None:
+    """Of products that set constants of the model, and of those that did not."""
+    some = [product for product in products if product.held_out == held_out]
+    found = figures(some, lambda schedule, given: predict_contraction(schedule, given, h200).microseconds)
+    assert found.close >= 0.92
+    assert found.rank >= 0.94
+    assert found.choice <= 1.04
+
+
+def test_each_part_bounds_some_kernel(h200: MachineModel) -> None:
+    def bound(schedule: Schedule, given: ContractionProblem) -> str:
+        return predict_contraction(schedule, given, h200).bound
+
+    assert bound(with_contraction(wgmma_schedule(SQUARE, 128, 256), persistent=True, raster=8), SQUARE) == "tensor"
+    assert bound(with_contraction(wgmma_schedule(SQUARE, 256, 64), persistent=True, raster=8), SQUARE) == "shared"
+    few_rows = problem(16, 4096, 14336)
+    assert bound(wgmma_schedule(few_rows, 64, 16, swapped=True, stages=9, atoms=2), few_rows) == "dram"
+    unaligned = problem(4096, 4104, 4104, k_contiguous=(True, False))
+    assert bound(wgmma_schedule(unaligned, 128, 128), replace(unaligned, row_bytes=8)) == "l2"
+    scalar = problem(1024, 1024, 1024, mf.float32)
+    assert bound(fma_schedule(scalar, 128, 128), scalar) == "issue"
+    short = problem(64, 64, 1024)
+    assert bound(mma_schedule(short, 16, 32), short) == "latency"
+
+
+def test_blocks_of_a_split_pay_for_meeting(h200: MachineModel) -> None:
+    """One block reads all partial sums, or all blocks read a slice."""
+    long = problem(128, 128, 65536)
+    whole = wgmma_schedule(long, 128, 128)
+    split = with_contraction(whole, split=64)
+    met = with_slices(split)
+    alone, last, sliced = (predict_contraction(s, long, h200) for s in (whole, split, met))
+    assert alone.synchronisation == 0 < sliced.synchronisation < last.synchronisation
+    assert last.microseconds < alone.microseconds
+
+
+def test_consumer_groups_hide_the_results_of_tiles(h200: MachineModel) -> None:
+    together = with_contraction(wgmma_schedule(SQUARE, 128, 128), persistent=True, raster=8)
+    in_turn = with_contraction(wgmma_schedule(SQUARE, 128, 128, consumer_groups=2), raster=8)
+    first, second = (predict_contraction(s, SQUARE, h200) for s in (together, in_turn))
+    assert second.exposed < first.exposed
+
+
+def test_rows_of_tiles_that_run_together_spare_device_memory(h200: MachineModel) -> None:
+    """A wave along one row of tiles reads a whole operand, which the L2 does not keep until the next wave."""
+    large = problem(16384, 16384, 16384)
+    one, eight = (
+        predict_contraction(with_contraction(wgmma_schedule(large, 128, 256), persistent=True, raster=r), large, h200)
+        for r in (1, 8)
+    )
+    assert eight.dram < one.dram / 2
+
+
+def test_parts_follow_the_machine(h200: MachineModel) -> None:
+    schedule = with_contraction(wgmma_schedule(SQUARE, 128, 256), persistent=True, raster=8)
+
+    def predicted(**changes: float) -> Prediction:
+        return predict_contraction(schedule, SQUARE, replace(h200, **changes))  # type: ignore[arg-type]
+
+    plain = predicted()
+    assert predicted(dram_bandwidth=2 * h200.dram_bandwidth).dram == pytest.approx(plain.dram / 2)
+    assert predicted(wgmma_16bit_per_sm=2 * h200.wgmma_16bit_per_sm).tensor == pytest.approx(plain.tensor / 2)
+    assert predicted(tma_line_bandwidth_per_sm=2 * h200.tma_line_bandwidth_per_sm).l2 == pytest.approx(plain.l2 / 2)
+    assert predicted(sms=2 * h200.sms).microseconds < plain.microseconds
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("dtype", [mf.float16, mf.float32, mf.float64], ids=str)
+def test_every_machine_and_type_has_predictions(chip: str, dtype: mf.DType) -> None:
+    given = problem(None, 1024, 512, dtype, batch=(3,))
+    target, machine = target_of(chip), machine_of(chip)
+    schedules = list(candidates(given, target))
+    assert schedules
+    for schedule in schedules:
+        found = predict_contraction(schedule, given, machine)
+        assert 1 < found.microseconds < 1e5
