@@ -17,7 +17,7 @@ GRAPH = (
     "fuse-multiply-add,fuse-segment,"
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-cse,"
-    "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,"
+    "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions,"
     "fuse-assign-schedule{{tuned={tuned}}}"
 )
 """Tensors to kernels with schedules."""

@@ -1,0 +1,109 @@
+"""`fuse-split-reductions`: a statistic that takes the whole grid gets a kernel of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.problem import problem_of
+from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
+from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.passes.kernels.host import launches
+from mlirfuse.passes.kernels.kernel_split import KernelSplit, first_reductions
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.predict import predict
+from mlirfuse.support.rewriting import erase
+from mlirfuse.target import Target
+
+
+@dataclass(frozen=True)
+class FuseSplitReductions(Pass):
+    """Splits a kernel between its first reductions and what uses their results, where two kernels are predicted faster.
+
+    Requires kernels on tensors, called by a host function. A block, or a cluster of blocks, that reduces what the
+    kernel needs again reads it once. Where so much is reduced that few blocks do all the work, the whole grid reduces
+    it faster in a kernel of its own, and another kernel reads the data again. Both kernels compute elementwise ops that
+    both need. What is left is split again where that is faster still. Declines where a schedule is given, where an
+    extent is known at run time only, and where one kernel is predicted to take no longer
+    (`mlirfuse/schedule/predict`).
+
+    ```mlir
+    %0 = call @f_0(%x) : (tensor<67108864xf32>) -> tensor<67108864xf32>      // x * rsqrt(sum(x * x))
+    ```
+    becomes
+    ```mlir
+    %s = call @f_0_reductions(%x) : (tensor<67108864xf32>) -> tensor<1xf32>
+    %0 = call @f_0(%x, %s) : (tensor<67108864xf32>, tensor<1xf32>) -> tensor<67108864xf32>
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-split-reductions"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for host in list(functions(module)):
+            for name in [symbol(kernel) for kernel in launches(module, host).values()]:
+                while (reason := _obstacle(module, host, name) or _loss(module, host, name)) is None:
+                    first, second = _split_of(module, host, name).split()
+                    remarks.applied(self, f"{symbol(first)} reduces what {symbol(second)} uses", second)
+                remarks.declined(self, reason, _kernel(module, host, name))
+
+
+def _kernel(module: ir.Operation, host: ir.Operation, name: str) -> ir.Operation:
+    """The kernel of that name, which the host launches."""
+    return next(kernel for kernel in launches(module, host).values() if symbol(kernel) == name)
+
+
+def _split_of(module: ir.Operation, host: ir.Operation, name: str) -> KernelSplit:
+    """The split of a kernel behind its first reductions."""
+    call, kernel = next((c, k) for c, k in launches(module, host).items() if symbol(k) == name)
+    return KernelSplit(call, kernel, first_reductions(kernel_space(kernel)[1]))
+
+
+def _obstacle(module: ir.Operation, host: ir.Operation, name: str) -> str | None:
+    """Why a kernel cannot be split, or None."""
+    kernel = _kernel(module, host, name)
+    if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
+        return "it has a schedule"
+    if GRID_REDUCTION in host.attributes:
+        return "the caller says how its reductions are combined"
+    space, structures = kernel_space(kernel)
+    if contraction_in(space, structures) is not None:
+        return "it has a contraction, which starts a kernel"
+    if not first_reductions(structures):
+        return "nothing in it waits for a reduction"
+    if None in space.extents or 0 in space.extents:
+        return "an extent is known at run time only"
+    return None
+
+
+def _loss(module: ir.Operation, host: ir.Operation, name: str) -> str | None:
+    """Why one kernel is not slower than two, or None."""
+    target = target_of_module(module)
+    together = _microseconds(_kernel(module, host, name), target)
+    copy = module.clone(ip=False)
+    try:
+        same = next(f for f in functions(copy) if symbol(f) == symbol(host))
+        apart = sum(_microseconds(kernel, target) for kernel in _split_of(copy, same, name).split())
+    except (PassError, ScheduleError) as error:
+        return f"its reductions are no kernel of their own: {error.message}"
+    finally:
+        erase(copy)
+    if apart >= together:
+        return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
+    return None
+
+
+def _microseconds(kernel: ir.Operation, target: Target) -> float:
+    """The predicted time of a kernel with the schedule that it would get."""
+    problem = problem_of(kernel, *kernel_space(kernel))
+    schedule = choose_schedule(problem, target)
+    return predict(schedule, problem, machine_of(target)).microseconds

@@ -1,0 +1,95 @@
+// RUN: mlirfuse-opt --target=sm_90a --sms=132 --fuse-split-reductions --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#one = affine_map<(d0) -> (d0)>
+#none = affine_map<(d0) -> (0)>
+// A sum of 2^26 numbers scales them. One cluster that reads them twice would leave the other SMs idle.
+// CHECK-LABEL: func.func @f(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<67108864xf32>
+// CHECK: %[[S:.*]] = call @f_0_reductions(%[[X]]) : (tensor<67108864xf32>) -> tensor<1xf32>
+// CHECK: call @f_0(%[[X]], %[[S]]) : (tensor<67108864xf32>, tensor<1xf32>) -> tensor<67108864xf32>
+// CHECK-LABEL: func.func private @f_0_reductions(
+// CHECK: linalg.generic {{.*}}["reduction"]
+// CHECK-NOT: linalg.generic
+// CHECK-LABEL: func.func private @f_0(
+// CHECK-NOT: ["reduction"]
+func.func @f(%x: tensor<67108864xf32>) -> tensor<67108864xf32> {
+  %0 = call @f_0(%x) : (tensor<67108864xf32>) -> tensor<67108864xf32>
+  return %0 : tensor<67108864xf32>
+}
+// expected-remark @below {{f_0_reductions reduces what f_0 uses}}
+// expected-remark @below {{nothing in it waits for a reduction}}
+func.func private @f_0(%x: tensor<67108864xf32>) -> tensor<67108864xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
+  %sum = linalg.generic {indexing_maps = [#one, #none], iterator_types = ["reduction"]}
+      ins(%x : tensor<67108864xf32>) outs(%init : tensor<1xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<1xf32>
+  %empty = tensor.empty() : tensor<67108864xf32>
+  %y = linalg.generic {indexing_maps = [#one, #none, #one], iterator_types = ["parallel"]}
+      ins(%x, %sum : tensor<67108864xf32>, tensor<1xf32>) outs(%empty : tensor<67108864xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<67108864xf32>
+  return %y : tensor<67108864xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// Declined: rows that blocks hold in registers are read once.
+// CHECK-LABEL: func.func @g(
+// CHECK-COUNT-1: call @
+func.func @g(%x: tensor<8192x1024xf32>) -> tensor<8192x1024xf32> {
+  %0 = call @g_0(%x) : (tensor<8192x1024xf32>) -> tensor<8192x1024xf32>
+  return %0 : tensor<8192x1024xf32>
+}
+// expected-remark @below {{one kernel is predicted to take}}
+func.func private @g_0(%x: tensor<8192x1024xf32>) -> tensor<8192x1024xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8192xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8192xf32>) -> tensor<8192xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8192x1024xf32>) outs(%init : tensor<8192xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8192xf32>
+  %empty = tensor.empty() : tensor<8192x1024xf32>
+  %y = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<8192x1024xf32>, tensor<8192xf32>) outs(%empty : tensor<8192x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<8192x1024xf32>
+  return %y : tensor<8192x1024xf32>
+}
+
+// -----
+
+#one = affine_map<(d0) -> (d0)>
+// No match: nothing waits for a reduction.
+// CHECK-LABEL: func.func @h(
+// CHECK-COUNT-1: call @
+func.func @h(%x: tensor<512xf32>) -> tensor<512xf32> {
+  %0 = call @h_0(%x) : (tensor<512xf32>) -> tensor<512xf32>
+  return %0 : tensor<512xf32>
+}
+// expected-remark @below {{nothing in it waits for a reduction}}
+func.func private @h_0(%x: tensor<512xf32>) -> tensor<512xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %empty = tensor.empty() : tensor<512xf32>
+  %y = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%x : tensor<512xf32>) outs(%empty : tensor<512xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<512xf32>
+  return %y : tensor<512xf32>
+}
