@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.kernels import argument_attributes, body, symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
 
-def first_reductions(structures: Sequence[OpStructure]) -> list[int]:
-    """The positions of the reductions that wait for no other, where something waits for one of them; else none."""
+def first_reductions(space: IterationSpace, structures: Sequence[OpStructure]) -> list[int]:
+    """The positions of the reductions that wait for no other, where something along what they reduce waits for them.
+
+    Empty where nothing does: what only rounds a result, or divides it, is no reason for a second kernel.
+    """
     depths = reduction_depths(structures)
-    if not max(depths.values(), default=0):
-        return []
-    return [number for number, s in enumerate(structures) if s.reduction_loops and not depths[s.op]]
+    first = [number for number, s in enumerate(structures) if s.reduction_loops and not depths[s.op]]
+    reduced = {dim for number in first for dim in space.reduced.get(structures[number].op, ())}
+    waits = any(depths[s.op] and reduced & set(space.loops[s.op]) for s in structures)
+    return first if waits else []
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class KernelSplit:
         attributes = argument_attributes(self.kernel)
         with ir.InsertionPoint(self.kernel):
             first = self.kernel.clone().operation
-        first.attributes["sym_name"] = ir.StringAttr.get(f"{symbol(self.kernel)}_reductions")
+        first.attributes["sym_name"] = ir.StringAttr.get(self._name())
         with ir.InsertionPoint(self.call), self.call.location:
             types = [v.type for v in body(first)[-1].operands]
             first_call = func.CallOp(types, symbol(first), operands).operation
@@ -69,6 +75,13 @@ class KernelSplit:
             kept,
         )
         return first, self.kernel
+
+    def _name(self) -> str:
+        """A symbol that the module does not have."""
+        module = self.kernel.parent.regions[0].blocks[0].operations
+        known = {symbol(op.operation) for op in module if "sym_name" in op.operation.attributes}
+        names = (f"{symbol(self.kernel)}_reductions{number or ''}" for number in count())
+        return next(name for name in names if name not in known)
 
     def _results(self, kernel: ir.Operation) -> list[ir.Value]:
         """The reductions' results in the kernel, or a copy of it."""

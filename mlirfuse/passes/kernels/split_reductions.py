@@ -43,18 +43,43 @@ class FuseSplitReductions(Pass):
     %s = call @f_0_reductions(%x) : (tensor<67108864xf32>) -> tensor<1xf32>
     %0 = call @f_0(%x, %s) : (tensor<67108864xf32>, tensor<1xf32>) -> tensor<67108864xf32>
     ```
+
+
+    Attributes:
+        always: whether kernels are split whatever is predicted.
     """
 
     name: ClassVar[str] = "fuse-split-reductions"
+
+    always: bool = False
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for host in list(functions(module)):
             for name in [symbol(kernel) for kernel in launches(module, host).values()]:
-                while (reason := _obstacle(module, host, name) or _loss(module, host, name)) is None:
+                while (reason := _obstacle(module, host, name) or self._loss(module, host, name)) is None:
                     first, second = _split_of(module, host, name).split()
                     remarks.applied(self, f"{symbol(first)} reduces what {symbol(second)} uses", second)
                 remarks.declined(self, reason, _kernel(module, host, name))
+
+    def _loss(self, module: ir.Operation, host: ir.Operation, name: str) -> str | None:
+        """Why a kernel should not be two, or None."""
+        target = target_of_module(module)
+        copy = module.clone(ip=False)
+        try:
+            same = next(f for f in functions(copy) if symbol(f) == symbol(host))
+            parts = _split_of(copy, same, name).split()
+            if self.always:
+                return None
+            together = _microseconds(_kernel(module, host, name), target)
+            apart = sum(_microseconds(kernel, target) for kernel in parts)
+        except (PassError, ScheduleError) as error:
+            return f"its reductions are no kernel of their own: {error.message}"
+        finally:
+            erase(copy)
+        if apart >= together:
+            return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
+        return None
 
 
 def _kernel(module: ir.Operation, host: ir.Operation, name: str) -> ir.Operation:
@@ -65,7 +90,7 @@ def _kernel(module: ir.Operation, host: ir.Operation, name: str) -> ir.Operation
 def _split_of(module: ir.Operation, host: ir.Operation, name: str) -> KernelSplit:
     """The split of a kernel behind its first reductions."""
     call, kernel = next((c, k) for c, k in launches(module, host).items() if symbol(k) == name)
-    return KernelSplit(call, kernel, first_reductions(kernel_space(kernel)[1]))
+    return KernelSplit(call, kernel, first_reductions(*kernel_space(kernel)))
 
 
 def _obstacle(module: ir.Operation, host: ir.Operation, name: str) -> str | None:
@@ -78,27 +103,10 @@ def _obstacle(module: ir.Operation, host: ir.Operation, name: str) -> str | None
     space, structures = kernel_space(kernel)
     if contraction_in(space, structures) is not None:
         return "it has a contraction, which starts a kernel"
-    if not first_reductions(structures):
-        return "nothing in it waits for a reduction"
+    if not first_reductions(space, structures):
+        return "nothing along what it reduces waits for a reduction"
     if None in space.extents or 0 in space.extents:
         return "an extent is known at run time only"
-    return None
-
-
-def _loss(module: ir.Operation, host: ir.Operation, name: str) -> str | None:
-    """Why one kernel is not slower than two, or None."""
-    target = target_of_module(module)
-    together = _microseconds(_kernel(module, host, name), target)
-    copy = module.clone(ip=False)
-    try:
-        same = next(f for f in functions(copy) if symbol(f) == symbol(host))
-        apart = sum(_microseconds(kernel, target) for kernel in _split_of(copy, same, name).split())
-    except (PassError, ScheduleError) as error:
-        return f"its reductions are no kernel of their own: {error.message}"
-    finally:
-        erase(copy)
-    if apart >= together:
-        return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
     return None
 
 

@@ -17,7 +17,7 @@ func.func @f(%x: tensor<67108864xf32>) -> tensor<67108864xf32> {
   return %0 : tensor<67108864xf32>
 }
 // expected-remark @below {{f_0_reductions reduces what f_0 uses}}
-// expected-remark @below {{nothing in it waits for a reduction}}
+// expected-remark @below {{nothing along what it reduces waits for a reduction}}
 func.func private @f_0(%x: tensor<67108864xf32>) -> tensor<67108864xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
@@ -82,7 +82,7 @@ func.func @h(%x: tensor<512xf32>) -> tensor<512xf32> {
   %0 = call @h_0(%x) : (tensor<512xf32>) -> tensor<512xf32>
   return %0 : tensor<512xf32>
 }
-// expected-remark @below {{nothing in it waits for a reduction}}
+// expected-remark @below {{nothing along what it reduces waits for a reduction}}
 func.func private @h_0(%x: tensor<512xf32>) -> tensor<512xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %empty = tensor.empty() : tensor<512xf32>
   %y = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
