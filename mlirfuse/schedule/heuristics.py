@@ -7,6 +7,8 @@ reductions that fit no block or cluster the whole grid loops together.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.grid.heuristics import SQUEEZED, grid_schedule, too_wide
 from mlirfuse.schedule.grid.second_stage import cheapest_grid_reduction, with_grid_reduction
@@ -35,6 +37,7 @@ MOST_READ_BYTES = 800
 loads under way at once, and spills."""
 
 
+@lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned
 def choose_schedule(problem: Problem, target: Target, grid_reduction: str = "auto") -> Schedule:
     """The schedule of the least estimated cost.
 

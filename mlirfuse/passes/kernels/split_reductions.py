@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from mlir import ir
@@ -20,6 +21,7 @@ from mlirfuse.passes.kernels.kernel_split import KernelSplit, first_reductions
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.predict import predict
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
 
@@ -65,14 +67,19 @@ class FuseSplitReductions(Pass):
     def _loss(self, module: ir.Operation, host: ir.Operation, name: str) -> str | None:
         """Why a kernel should not be two, or None."""
         target = target_of_module(module)
+        together = 0.0
+        if not self.always:
+            problem = _problem(_kernel(module, host, name))
+            together, least = _microseconds(problem, target), _least_microseconds(problem, target)
+            if together <= least:
+                return f"one kernel is predicted to take {together:.1f} us, reading the data twice {least:.1f} us"
         copy = module.clone(ip=False)
         try:
             same = next(f for f in functions(copy) if symbol(f) == symbol(host))
             parts = _split_of(copy, same, name).split()
             if self.always:
                 return None
-            together = _microseconds(_kernel(module, host, name), target)
-            apart = sum(_microseconds(kernel, target) for kernel in parts)
+            apart = sum(_microseconds(_problem(kernel), target) for kernel in parts)
         except (PassError, ScheduleError) as error:
             return f"its reductions are no kernel of their own: {error.message}"
         finally:
@@ -110,8 +117,16 @@ def _obstacle(module: ir.Operation, host: ir.Operation, name: str) -> str | None
     return None
 
 
-def _microseconds(kernel: ir.Operation, target: Target) -> float:
+def _problem(kernel: ir.Operation) -> Problem:
+    return problem_of(kernel, *kernel_space(kernel))
+
+
+def _microseconds(problem: Problem, target: Target) -> float:
     """The predicted time of a kernel with the schedule that it would get."""
-    problem = problem_of(kernel, *kernel_space(kernel))
-    schedule = choose_schedule(problem, target)
-    return predict(schedule, problem, machine_of(target)).microseconds
+    return predict(choose_schedule(problem, target), problem, machine_of(target)).microseconds
+
+
+def _least_microseconds(problem: Problem, target: Target) -> float:
+    """What two kernels take at least: their traffic, as both read what is reduced."""
+    bytes_moved = prod(extent or 1 for extent in problem.extents) * (problem.full_bytes + problem.read_bytes)
+    return bytes_moved / machine_of(target).dram_bandwidth * 1e6
