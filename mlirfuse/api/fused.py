@@ -53,6 +53,7 @@ class Fused(Generic[_P, _R]):
         grid_reduction: GridReductionKind = "auto",
         dynamic_products: bool = False,
         fusion: Fusion = "auto",
+        tune: bool = False,
     ):
         try:
             self._signature = inspect.signature(fn)
@@ -74,9 +75,14 @@ class Fused(Generic[_P, _R]):
             grid_reduction=grid_reduction,
             dynamic_products=dynamic_products,
             fusion=fusion,
+            tune=tune,
         )
         check_options(self._options)
         self._interprets = target == INTERPRET
+        if tune and self._interprets:
+            hint = "leave tune out: the interpreter's times say nothing of a GPU's"
+            raise ArgumentError("tune=True measures on a GPU, and target='interpret' has none", where="fuse", hint=hint)
+        self._tune = tune
         self._target = None if target is None or target == INTERPRET else _device_target(target)
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
         self._dynamic_products = dynamic_products
@@ -84,7 +90,7 @@ class Fused(Generic[_P, _R]):
         self._mix_order, self._grid_reduction = mix_order, grid_reduction
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
-        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target], Compiled] = {}
+        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target, str | None], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         self._names = tuple(self._signature.parameters)
         self._dispatch = Dispatcher(self._prepare, self._names)
@@ -195,15 +201,24 @@ class Fused(Generic[_P, _R]):
         Extents that a spec says are dynamic stay so, those of rows and columns of matrix products too.
 
         Raises:
-            ArgumentError: the specs do not fit the parameters.
+            ArgumentError: the specs do not fit the parameters, or the function has the option `tune`.
             TraceError: the function cannot be traced.
         """
+        if self._tune:
+            hint = "use with_options(tune=False).lower(...), which takes what is recorded for a target"
+            raise ArgumentError("tune=True measures calls, and lower makes none", where=self.__name__, hint=hint)
         specs = self._in_order(specs, named) if named else specs
         target = self._target or target_of(None)
         return self._lower(lowered_specs(specs, self._names), target, dynamic_products=True)
 
     def _lower(
-        self, specs: Sequence[ArgumentSpec], target: Target, notes: tuple[str, ...] = (), *, dynamic_products: bool
+        self,
+        specs: Sequence[ArgumentSpec],
+        target: Target,
+        notes: tuple[str, ...] = (),
+        device: str | None = None,
+        *,
+        dynamic_products: bool,
     ) -> Lowered:
         module = trace(
             self._fn, list(specs), context=make_context(), dynamic_products=dynamic_products, fusion=self._fusion
@@ -214,29 +229,31 @@ class Fused(Generic[_P, _R]):
             set_mix_order(module, self._mix_order)
         if self._grid_reduction != "auto":
             set_grid_reduction(module, self._grid_reduction)
-        return Lowered(module, target, notes, self._fast_math, tuned=True)
+        return Lowered(module, target, notes, self._fast_math, tuned=True, device=device)
 
-    def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
+    def _compile(
+        self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target, device: str | None = None
+    ) -> Compiled:
         """Compiles for a signature, with those extents static that the function needs as numbers."""
         with self._lock:
             dynamic = describe(Extents())
             while True:
                 static = self._static.get(dynamic, frozenset())
                 specs = describe(Extents(static))
-                known = self._compiled.get((specs, target))
+                known = self._compiled.get((specs, target, device))
                 if known is not None:
                     return known
                 try:
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
                     notes = (note, *_reasons(static, self._names))
-                    lowered = self._lower(specs, target, notes, dynamic_products=self._dynamic_products)
+                    lowered = self._lower(specs, target, notes, device, dynamic_products=self._dynamic_products)
                     compiled = lowered.compile_to_interpret() if self._interprets else lowered.compile()
                 except (NeedsStatic, UnreadExtentError) as need:
                     if static.issuperset(need.sources):
                         raise
                     self._static[dynamic] = static.union(need.sources)
                     continue
-                self._compiled[(specs, target)] = compiled
+                self._compiled[(specs, target, device)] = compiled
                 return compiled
 
     def _prepare(self, arguments: tuple[Argument, ...]) -> tuple[HostProgram, dict[str, LoadedKernel]]:
@@ -247,7 +264,19 @@ class Fused(Generic[_P, _R]):
             )
         found = cuda.device_target(device)
         target = found if self._target is None else self._target.with_sms(found.sms)
-        compiled = self._compile(lambda extents: gpu_specs(arguments, extents), target)
+        name = cuda.device_name(device)
+
+        def describe(extents: Extents) -> tuple[ArgumentSpec, ...]:
+            return gpu_specs(arguments, extents)
+
+        compiled = self._compile(describe, target, name)
+        if self._tune and (id(compiled), device) not in self._loaded:
+            from mlirfuse.api.tuning import tune_first_call  # here, as few functions are tuned
+
+            with self._lock, cuda.on_device(device):
+                if tune_first_call(self, compiled.lowered, arguments):
+                    self._compiled = {specs: known for specs, known in self._compiled.items() if known is not compiled}
+            compiled = self._compile(describe, target, name)
         key = (id(compiled), device)
         with self._lock:
             if key not in self._loaded:
@@ -302,6 +331,7 @@ def fuse(
     grid_reduction: GridReductionKind = "auto",
     dynamic_products: bool = False,
     fusion: Fusion = "auto",
+    tune: bool = False,
     **unknown: object,
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
@@ -346,20 +376,24 @@ def fuse(
             find what fusion changes. An operation is one call or operator of `fn`, such as `mf.var` or `*`, whatever
             it consists of. Views, such as transposes and `x[:, None]`, have no kernel. That of `mf.ones_like` and the
             like reads nothing, so its leading extents are compiled as numbers. `auto` fuses.
+        tune: measures schedules on the first call of a signature, for `mlirfuse.api.tuning.FIRST_CALL_SECONDS` at most,
+            and keeps the fastest on disk (`MLIRFUSE_RECORDS`); later processes use these at once. Only kernels without
+            a record are measured, on random arrays like the call's. `mlirfuse tune` does the same ahead of calls, whose
+            functions need no `tune` then.
         **unknown: unknown or renamed options: an error that gives the nearest or the new name.
 
     Raises:
         ArgumentError: an option does not exist; `fn` is no Python function, or has a parameter `out` or `stream`
             without a default; `schedule` is no schedule; `mix_order`, `grid_reduction` or `fusion` none of the values
-            above; or `mix_order="fused"` is given with `fusion="off"`.
+            above; or `mix_order="fused"` is given with `fusion="off"`, or `tune` with `target="interpret"`.
         TargetError: the target is unknown.
     """
     check_names(unknown)
     if fn is None:
         return lambda function: Fused(
-            function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion
+            function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion, tune
         )
-    return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion)
+    return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion, tune)
 
 
 def _device_target(target: str | Target) -> Target:

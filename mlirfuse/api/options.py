@@ -32,6 +32,7 @@ class Options(TypedDict, total=False):
     grid_reduction: GridReductionKind
     dynamic_products: bool
     fusion: Fusion
+    tune: bool
 
 
 def check_names(options: Iterable[str]) -> None:
@@ -55,7 +56,7 @@ def check_options(options: Options) -> None:
         "grid_reduction": get_args(GridReductionKind),
         "fusion": get_args(Fusion),
     }
-    choices |= dict.fromkeys(("fast_math", "dynamic_products"), (False, True))
+    choices |= dict.fromkeys(("fast_math", "dynamic_products", "tune"), (False, True))
     for name, allowed in choices.items():
         given = options[name]  # type: ignore[literal-required]  # they are its keys
         if given not in allowed:

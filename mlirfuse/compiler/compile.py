@@ -44,6 +44,7 @@ class Lowered:
         notes: lines about the trace for `explain`.
         fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
         tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
+        device: the name that CUDA reports for the device; None where only the target is known.
     """
 
     module: ir.Module
@@ -51,6 +52,7 @@ class Lowered:
     notes: tuple[str, ...] = ()
     fast_math: bool = False
     tuned: bool = False
+    device: str | None = None
 
     def as_text(self, stage: str = "linalg") -> str:
         """The text of a stage, as `Compiled.as_text`; compiles the function for stages after `linalg`."""
@@ -63,7 +65,7 @@ class Lowered:
     def module_with(self, attempts: Attempts) -> ir.Module:
         """A copy of the module with the target and the attempts (schedules that were compiled before) as attributes."""
         module = _copy(self.module)
-        set_target(module.operation, self.target)
+        set_target(module.operation, self.target, self.device)
         if attempts:
             with module.context, ir.Location.unknown():
                 attach_attempts(module.body.operations[0].operation, attempts)
@@ -109,7 +111,7 @@ class Lowered:
             except MlirFuseError as error:
                 raise Refused(error, chosen) from error
         entries = remarks.entries + later.entries + last.entries
-        return Compiled(self, program, infos, binaries, Remarks(entries), attempts, at_gpu), chosen
+        return Compiled(self, program, infos, binaries, Remarks(entries), attempts, at_gpu, chosen), chosen
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ class Compiled:
         remarks: the passes' remarks.
         attempts: by kernel, the schedules that were compiled before and spilled.
         at_gpu: the module at the `gpu` stage, where it was compiled to be interpreted; not to be changed.
+        schedules: of each kernel, by its name before it is tiled.
     """
 
     lowered: Lowered
@@ -133,6 +136,7 @@ class Compiled:
     remarks: Remarks = field(repr=False)
     attempts: Attempts = field(default_factory=dict, repr=False)
     at_gpu: ir.Module | None = field(default=None, repr=False)
+    schedules: Chosen = field(default_factory=dict, repr=False)
 
     def as_text(self, stage: str) -> str:
         """The text of a stage: `linalg`, `tile`, `gpu`, `nvvm` or `ptx`.

@@ -12,14 +12,16 @@ from mlirfuse.passmanager import registry
 from mlirfuse.passmanager.syntax import parse_pipeline
 from mlirfuse.target.instructions import FAMILIES
 
-GRAPH = (
+TO_KERNELS = (
     "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},"
     "fuse-multiply-add,fuse-segment,"
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-cse,"
-    "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions,"
-    "fuse-assign-schedule{{tuned={tuned}}}"
+    "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions"
 )
+"""Tensors to kernels without schedules."""
+
+GRAPH = f"{TO_KERNELS},fuse-assign-schedule{{{{tuned={{tuned}}}}}}"
 """Tensors to kernels with schedules."""
 
 ADDITIONS_STAY = ",".join(f"CanonicalizeContractAdd<mlir::arith::{op}>" for op in ("AddFOp", "AddIOp"))

@@ -36,7 +36,8 @@ TARGET = declare(
     "target",
     DICTIONARY,
     ("builtin.module",),
-    'The architecture that a module is compiled for, `{chip = "sm_90a", sms = 132 : i64}`; sm_90a without it.',
+    'The architecture that a module is compiled for, `{chip = "sm_90a", sms = 132 : i64}`; sm_90a without it. '
+    'Where the device is known, its name too: `device = "NVIDIA H200"`.',
     set_by="dialect/module_target",
     read_by="dialect/module_target",
 )

@@ -1,4 +1,4 @@
-"""Measures a fused function on the GPU, for `mlirfuse tune`."""
+"""Measures a fused function on the GPU, for tuning."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mlirfuse.errors import ArgumentError
+from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo, ScalarInfo
 from mlirfuse.runtime.device.cuda import cupy
-from mlirfuse.support.dtypes import dtype_of
 
 COLD_BYTES, MOST_SETS = 256 << 20, 256
 """Bounds of a measurement. Calls rotate over sets of arguments whose total is far larger than the L2."""
@@ -18,31 +18,56 @@ COLD_BYTES, MOST_SETS = 256 << 20, 256
 GRAPH_US = 600.0
 LAUNCHES = 5
 
+RANDOM_ELEMENTS = 1 << 20
+"""Different random numbers of an array; a larger one repeats them."""
 
-def random_arguments(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype]) -> list[list[Any]]:
-    """Sets of random device arrays, enough to exceed the L2 in all: 2 at least, `MOST_SETS` at most.
+ALIGNMENT = 256
+"""Bytes that CuPy aligns memory to, and that a pointer is compared with."""
+
+NUMBERS = {"float": 1.0, "int": 1, "bool": True}
+"""The values of arguments that are Python numbers, by kind."""
+
+
+def random_arguments(arguments: Sequence[Argument]) -> list[list[Any]]:
+    """Sets of arguments of the same signature as a call's, with random device arrays, enough to exceed the L2 in all.
+
+    There are 2 sets at least and `MOST_SETS` at most. Arrays have the shapes, strides and alignment of the call's.
 
     Raises:
         ArgumentError: a dtype that CuPy does not have.
     """
-    if unknown := [dtype.name for dtype in dtypes if dtype_of(dtype).is_float8]:
+    arrays = [argument for argument in arguments if isinstance(argument, ArrayInfo)]
+    if unknown := [array.dtype.name for array in arrays if array.dtype.is_float8]:
         raise ArgumentError(f"CuPy has no arrays of {unknown[0]}", hint="pass a schedule to mf.fuse instead of tuning")
-    nbytes = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True))
+    nbytes = sum(array.span[1] - array.span[0] for array in arrays)
     count = min(MOST_SETS, max(2, -(-COLD_BYTES // max(nbytes, 1))))
     rng = np.random.default_rng(0)
-    first = [_array(rng, shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    return [first, *([_copy(array) for array in first] for _ in range(count - 1))]
+    values = [_values(rng, argument) if isinstance(argument, ArrayInfo) else None for argument in arguments]
+    pairs = list(zip(arguments, values, strict=True))
+    return [[_argument(argument, array) for argument, array in pairs] for _ in range(count)]
 
 
-def _array(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    values = rng.integers(-3, 4, shape) if dtype.kind in "iu" else rng.standard_normal(shape, np.float32)
-    return cupy().asarray(values.astype(dtype))
+def _values(rng: np.random.Generator, info: ArrayInfo) -> Any:
+    """Random numbers on the device for all memory between an array's first and last element."""
+    count = (info.span[1] - info.span[0]) // info.dtype.bytes
+    few = min(count, RANDOM_ELEMENTS)
+    dtype = info.dtype.numpy
+    values = rng.integers(-3, 4, few) if dtype.kind in "iu" else rng.standard_normal(few, np.float32)
+    return cupy().asarray(np.resize(values.astype(dtype), count))
 
 
-def _copy(array: Any) -> Any:
-    copy = cupy().empty_like(array)
-    copy.data.copy_from_device(array.data, array.nbytes)
-    return copy
+def _argument(argument: Argument, values: Any) -> Any:
+    """An argument of a call: a copy of values in an array as it is described, a number, or a constant."""
+    if isinstance(argument, ScalarInfo):
+        return NUMBERS[argument.kind]
+    if not isinstance(argument, ArrayInfo):
+        return argument.value
+    gpu, first = cupy(), argument.span[0]
+    start = (argument.pointer + first) % ALIGNMENT
+    memory = gpu.empty(start + values.nbytes, np.uint8).data + start
+    memory.copy_from_device(values.data, values.nbytes)
+    strides = tuple(stride * values.itemsize for stride in argument.strides)
+    return gpu.ndarray(argument.shape, values.dtype, memory - first, strides)
 
 
 def measure(call: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> float:

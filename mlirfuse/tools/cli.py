@@ -17,7 +17,7 @@ COMMANDS = {
     "demo": "compile and run a fused LayerNorm, on the GPU where there is one",
     "compile": "compile a Python function; print IR, PTX or a resource table",
     "explain": "say how a Python function was fused and scheduled, and why",
-    "tune": "measure schedules of a Python function's contractions on the GPU, and keep the fastest",
+    "tune": "measure schedules of a Python function's kernels on the GPU, and keep the fastest",
     "calibrate": "measure this machine's GPU by microbenchmarks, for the cost model",
     "selftest": "run known miscompilations of assemblers on the GPU; say which assembler is used",
     "run": "execute an IR file of the linalg, tile or gpu stage on the CPU, with checks",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from mlir import ir
@@ -14,9 +15,10 @@ from mlirfuse.analysis.kernels import functions, is_tile_program, kernels, symbo
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.analysis.problem import narrow_accesses, problem_of
+from mlirfuse.analysis.problem import narrow_accesses
+from mlirfuse.analysis.scheduling_problem import scheduling_problem
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
-from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attempts, report
@@ -28,9 +30,13 @@ from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.records import lookup
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.records import AnyProblem, RecordKey, lookup, trial_of
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
 from mlirfuse.target import Target
+
+Illegal = Callable[[Schedule], str | None]
+"""Why a schedule is illegal for a kernel, or None."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,9 @@ class FuseAssignSchedule(Pass):
     persistent loop. Where the reduced dimension has an extent of 1, there are no partials, and the request is declined
     with a remark, as the same request serves all extents. `fuse.attempts` on the host function lists, by kernel,
     schedules that were compiled before and spilled, with the assembler's report: another schedule is then chosen, at
-    most three times, and finally the one that spilled least (`schedule/attempts.py`).
+    most three times, and finally the one that spilled least (`schedule/attempts.py`). With `tuned`, a schedule that
+    tuning kept for the problem on this machine (`schedule/records.py`) comes before the choice; it is declined with a
+    remark where it is illegal or spills.
 
     ```mlir
     func.func private @f_0(...) attributes {fuse.kernel}
@@ -84,7 +92,10 @@ class FuseAssignSchedule(Pass):
             if not given:
                 with errors_at(kernel):
                     grid_reduction = requests.get(symbol(kernel), "auto")
-                    chosen, origin = self._choose(kernel, space, structures, target, grid_reduction, tried)
+                    problem = scheduling_problem(kernel, space, structures)
+                    illegal = partial(_check, kernel=kernel, space=space, structures=structures, target=target)
+                    measured = self._measured(problem, kernel, target, grid_reduction, tried, illegal, remarks)
+                    chosen, origin = measured or _choose(problem, target, grid_reduction, tried, illegal)
                 kernel.attributes[SCHEDULE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
@@ -138,35 +149,62 @@ class FuseAssignSchedule(Pass):
                 hint=hint,
             )
 
-    def _choose(
+    def _measured(
         self,
+        problem: AnyProblem,
         kernel: ir.Operation,
-        space: IterationSpace,
-        structures: Sequence[OpStructure],
         target: Target,
         grid_reduction: str,
         tried: Sequence[Attempt],
-    ) -> tuple[Schedule, str]:
-        """The schedule and its origin; a schedule that was not attempted before, if there is one."""
-        contraction = contraction_in(space, structures)
+        illegal: Illegal,
+        remarks: Remarks,
+    ) -> tuple[Schedule, str] | None:
+        """The schedule that tuning tries, or that it kept, and its origin; None where there is none that can be used.
 
-        def legal(schedule: Schedule) -> bool:
-            return _check(schedule, kernel, space, structures, target) is None
+        Raises:
+            ScheduleError: the schedule on trial cannot be used.
+        """
+        if not self.tuned:
+            return None
+        key = RecordKey(problem, target, device_of_module(kernel.parent.operation), grid_reduction)
+        trial, record = trial_of(key), lookup(key)
+        schedule = trial or (None if record is None else record.schedule)
+        if schedule is None:
+            return None
+        reason = _failed(schedule, tried) or illegal(schedule)
+        if reason is None:
+            return schedule, "on trial" if trial else "tuned"
+        if trial:
+            raise ScheduleError(f"the schedule on trial cannot be used: {reason}", where=kernel)
+        remarks.declined(self, f"the tuned schedule of {symbol(kernel)} is not used: {reason}", kernel)
+        return None
 
-        if contraction is None:
-            rows = problem_of(kernel, space, structures)
-            if tried:
-                return choose_schedule_again(tried, rows, target, grid_reduction, legal), "chosen again"
-            return choose_schedule(rows, target, grid_reduction), "chosen"
-        problem = contraction_problem(kernel, space, contraction)
-        record = lookup(problem, target) if self.tuned else None
-        if record is not None:
-            return record.schedule, "tuned"
+
+def _choose(
+    problem: AnyProblem, target: Target, grid_reduction: str, tried: Sequence[Attempt], illegal: Illegal
+) -> tuple[Schedule, str]:
+    """The schedule and its origin; a schedule that was not attempted before, if there is one."""
+
+    def legal(schedule: Schedule) -> bool:
+        return illegal(schedule) is None
+
+    if isinstance(problem, Problem):
         if tried:
-            return choose_contraction_again(tried, problem, target, legal), "chosen again"
-        unknown = None in (*problem.batch, problem.m, problem.n)
-        guess = f", with dynamic extents assumed to be {UNKNOWN_EXTENT}," if unknown else ""
-        return choose_contraction(problem, target), f"chosen{guess}"
+            return choose_schedule_again(tried, problem, target, grid_reduction, legal), "chosen again"
+        return choose_schedule(problem, target, grid_reduction), "chosen"
+    if tried:
+        return choose_contraction_again(tried, problem, target, legal), "chosen again"
+    unknown = None in (*problem.batch, problem.m, problem.n)
+    guess = f", with dynamic extents assumed to be {UNKNOWN_EXTENT}," if unknown else ""
+    return choose_contraction(problem, target), f"chosen{guess}"
+
+
+def _failed(schedule: Schedule, tried: Sequence[Attempt]) -> str | None:
+    """What was wrong with a schedule when it was compiled before, or None."""
+    attempt = next((attempt for attempt in tried if attempt.schedule == schedule), None)
+    if attempt is None:
+        return None
+    return f"it cannot be compiled ({attempt.refused})" if attempt.refused else f"it spills {attempt.spilled} bytes"
 
 
 def _products(schedule: Schedule) -> str:

@@ -156,6 +156,12 @@ def device_target(device: int) -> Target:
     return target_of(chip(device)).with_sms(sms)
 
 
+@cache
+def device_name(device: int) -> str:
+    """The name that CUDA reports for a device, such as `NVIDIA H200`."""
+    return str(cupy().cuda.runtime.getDeviceProperties(device)["name"].decode())
+
+
 def chip_for(capability: int, limit: Callable[[str], int]) -> str:
     """The target for a compute capability times ten: its own, with architecture-specific instructions where known.
 

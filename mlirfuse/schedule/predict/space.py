@@ -16,8 +16,8 @@ ASSUMED_ELEMENTS = 1 << 24
 """Elements of an iteration space with dynamic extents, where the caller has no hint."""
 
 
-def with_extents(problem: Problem) -> Problem:
-    """The problem with numbers for its dynamic extents: all equal, and of `ASSUMED_ELEMENTS` together with the others.
+def with_extents(problem: Problem, elements: int = ASSUMED_ELEMENTS) -> Problem:
+    """The problem with numbers for its dynamic extents: all equal, and of so many elements together with the others.
 
     Who knows the extents of a call puts these into the problem instead.
     """
@@ -25,7 +25,7 @@ def with_extents(problem: Problem) -> Problem:
     if not unknown:
         return problem
     known = prod(extent for extent in problem.extents if extent is not None)
-    each = max(1, round((ASSUMED_ELEMENTS / max(1, known)) ** (1 / unknown)))
+    each = max(1, round((elements / max(1, known)) ** (1 / unknown)))
     return replace(problem, extents=tuple(each if extent is None else extent for extent in problem.extents))
 
 

@@ -1,152 +1,109 @@
-"""`mlirfuse tune FILE.py:FUNCTION`: measures the schedules with the best estimates, and keeps the fastest."""
+"""`mlirfuse tune FILE.py:FUNCTION`: measures schedules in the order of prediction, and keeps the fastest."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
-from heapq import nsmallest
-from typing import Any
 
-import numpy as np
-from mlir import ir
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 import mlirfuse as mf
-from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.contractions.problem import contraction_problem
-from mlirfuse.analysis.kernels import kernels, symbol
-from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.builder.spec import TensorSpec
-from mlirfuse.errors import ArgumentError, MlirFuseError
-from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.runtime import tuning
+from mlirfuse.api.argument_specs import gpu_specs
+from mlirfuse.api.tuning import tune
+from mlirfuse.builder.spec import ScalarSpec
+from mlirfuse.errors import ArgumentError
+from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo, ScalarInfo
+from mlirfuse.runtime.arrays.foreign import contiguous_strides
 from mlirfuse.runtime.device import cuda
-from mlirfuse.schedule.contractions.cost import contraction_seconds
-from mlirfuse.schedule.contractions.heuristics import candidates, choose_contraction
+from mlirfuse.runtime.search import Trial, Tuned
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.records import Record, records_path, store
+from mlirfuse.schedule.records import AnyProblem, records_path
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target, target_of
+from mlirfuse.target import target_of
 from mlirfuse.tools.commands.specs import static_shape
-from mlirfuse.tools.commands.user_function import add_arguments, load_function, specs_for
+from mlirfuse.tools.commands.user_function import Spec, add_arguments, load_function, specs_for
 
-KEPT = 24
+SECONDS = 60.0
 SHOWN = 5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add_arguments(parser)
-    parser.add_argument(
-        "--keep", type=int, default=KEPT, help=f"schedules to measure, best estimates first; {KEPT} by default"
-    )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A schedule that was measured, and the time of the whole function with it."""
-
-    schedule: Schedule
-    microseconds: float
+    what = f"time for all kernels together, after which no schedule is begun; {SECONDS:g} by default"
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=what)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tunes every contraction of a function; returns 1 where none of a kernel's schedules ran."""
-    if options.keep < 1:
-        raise ArgumentError(f"{options.keep} leaves no schedule to measure", where="--keep", hint="keep 1 or more")
+    """Tunes every kernel of a function as a call with such arrays compiles it; leading extents stay dynamic there."""
+    if not options.seconds > 0:
+        raise ArgumentError(f"{options.seconds:g} leaves no time to measure", where="--seconds")
     module, name, function = load_function(options.function)
     specs = specs_for(options, module, name)
-    shapes = [static_shape(spec, f"argument {i} of {name}") for i, spec in enumerate(specs)]
-    target = cuda.device_target(0) if options.target is None else target_of(options.target)
+    arguments = [_argument(spec, f"argument {i} of {name}") for i, spec in enumerate(specs)]
+    found = cuda.device_target(0)
+    target = found if options.target is None else target_of(options.target).with_sms(found.sms)
     fused = function if isinstance(function, mf.Fused) else mf.fuse(function)
-    fused = fused.with_options(target=target, dynamic_products=False)
+    fused = fused.with_options(target=target, tune=False)
     if options.fusion is not None:
         fused = fused.with_options(fusion=options.fusion)
-    found = problems(fused, specs, target)
+    compiled = fused._compile(lambda extents: gpu_specs(arguments, extents), target, cuda.device_name(0))
     console = Console()
-    if not found:
-        console.print(f"{name} has no contraction; only schedules of contractions can be tuned")
-        return 0
-    sets = tuning.random_arguments(shapes, [spec.dtype.numpy for spec in specs if isinstance(spec, TensorSpec)])
-    failed = False
-    for kernel, problem in found.items():
-        survivors = survivors_of(problem, target, options.keep)
-        trials, failures = measure_all(fused, kernel, survivors, sets)
-        report(console, kernel, problem, target, trials, failures)
-        if trials:
-            best = min(trials, key=lambda trial: trial.microseconds)
-            store(problem, target, Record(best.schedule, best.microseconds))
-        failed |= not trials
-    console.print(f"kept in {records_path() or 'no file: records are off'}")
-    return int(failed)
+    tuned = tune(fused, compiled.lowered, arguments, options.seconds, console, again=True)
+    for each in tuned:
+        report(console, each)
+    if tuned:
+        console.print(f"kept in {records_path() or 'no file: records are off'}")
+    else:
+        console.print(f"{name} has no kernel whose schedule is not given")
+    return 0
 
 
-def problems(fused: mf.Fused, specs: Sequence[Any], target: Target) -> dict[str, ContractionProblem]:
-    """The contractions of a function, by kernel."""
-    lowered = fused.lower(*specs)
-    found = {}
-    with lowered.module.context:
-        graph = ir.Module.parse(str(lowered.module))
-        run_pipeline(graph, lowered.pipeline("fuse-graph-pipeline"))
-        for kernel in kernels(graph.operation):
-            space, structures = kernel_space(kernel)
-            contraction = contraction_in(space, structures)
-            if contraction is not None:
-                found[symbol(kernel)] = contraction_problem(kernel, space, contraction)
-    return found
+def _argument(spec: Spec, what: str) -> Argument:
+    """What a call has as an argument of a spec, which must be static: an array without an address, or a number."""
+    if isinstance(spec, ScalarSpec):
+        return ScalarInfo(spec.kind)
+    shape = static_shape(spec, what)
+    return ArrayInfo(0, shape, contiguous_strides(shape, 1), spec.dtype, 0, "cupy")
 
 
-def survivors_of(problem: ContractionProblem, target: Target, keep: int) -> list[Schedule]:
-    """The schedules with the best estimates, each once; raises `ArgumentError` for less than one."""
-    if keep < 1:
-        raise ArgumentError(f"--keep {keep} leaves no schedule to measure")
-    distinct = dict.fromkeys(candidates(problem, target))
-    return nsmallest(keep, distinct, key=lambda schedule: contraction_seconds(schedule, problem, target))
-
-
-def measure_all(
-    fused: mf.Fused, kernel: str, schedules: Sequence[Schedule], sets: Sequence[Sequence[np.ndarray]]
-) -> tuple[list[Trial], list[str]]:
-    """Measures the function with each schedule of one kernel; returns the trials, and why other schedules could not be
-    measured.
-    """
-    trials, failures = [], []
-    with Progress(transient=True) as progress:
-        for schedule in progress.track(schedules, description=kernel):
-            try:
-                scheduled = fused.with_options(schedule={kernel: schedule})
-                trials.append(Trial(schedule, tuning.measure(scheduled, sets)))
-            except MlirFuseError as error:
-                failures.append(f"{schedule.tile}: {error}".partition("\n")[0])
-    return trials, failures
-
-
-def report(
-    console: Console,
-    kernel: str,
-    problem: ContractionProblem,
-    target: Target,
-    trials: Sequence[Trial],
-    failures: Sequence[str],
-) -> None:
-    """Prints the fastest schedules, and the cost model's choice."""
-    table = Table(title=f"{kernel}: {problem.m} x {problem.n} x {problem.k} {problem.element.name}")
-    for column in ("tile", "by", "stages", "split", "us", "estimate"):
-        table.add_column(column, justify="right")
-    chosen = choose_contraction(problem, target)
-    ranked = sorted(trials, key=lambda trial: trial.microseconds)
-    for trial in [*ranked[:SHOWN], *(t for t in ranked[SHOWN:] if t.schedule == chosen)]:
-        contraction = trial.schedule.contraction
-        assert contraction is not None
-        split = f"{contraction.split} {contraction.reduction}" if contraction.split > 1 else "1"
-        estimate = contraction_seconds(trial.schedule, problem, target) * 1e6
-        mark = " (the cost model's)" if trial.schedule == chosen else ""
-        tile = "x".join(map(str, trial.schedule.tile)) + (" transposed" if contraction.swapped else "")
-        row = [tile + mark, contraction.instruction, str(contraction.stages), split]
-        table.add_row(*row, f"{trial.microseconds:.1f}", f"{estimate:.1f}")
+def report(console: Console, tuned: Tuned) -> None:
+    """Prints the fastest schedules of a problem, the one that the function had before, and failures."""
+    table = Table(title=f"{tuned.kernel}: {_title(tuned.problem)}, {len(tuned.trials)} of {tuned.candidates} measured")
+    for column in ("tile", "", "us", "predicted"):
+        table.add_column(column, justify="left" if not column else "right")
+    for trial in _shown(tuned.trials):
+        before = trial.predicted is None
+        tile = "x".join(map(str, trial.schedule.tile)) + (" (chosen before)" if before else "")
+        predicted = "" if trial.predicted is None else f"{trial.predicted:.1f}"
+        table.add_row(tile, _text(trial.schedule), f"{trial.microseconds:.1f}", predicted)
     console.print(table)
-    for failure in failures:
+    for failure in tuned.failures[:SHOWN]:
         console.print(f"not measured: {failure}", highlight=False)
+    if len(tuned.failures) > SHOWN:
+        console.print(f"not measured: {len(tuned.failures) - SHOWN} others")
+
+
+def _shown(trials: Sequence[Trial]) -> list[Trial]:
+    """The fastest, and the schedule that the function had before."""
+    order = sorted(trials, key=lambda trial: trial.microseconds)
+    return [*order[:SHOWN], *(trial for trial in order[SHOWN:] if trial.predicted is None)]
+
+
+def _title(problem: AnyProblem) -> str:
+    if isinstance(problem, ContractionProblem):
+        return f"{problem.m or '?'} x {problem.n or '?'} x {problem.k} {problem.element.name}"
+    return "x".join(str(extent or "?") for extent in problem.extents)
+
+
+def _text(schedule: Schedule) -> str:
+    """The fields in which the schedules of one problem differ most."""
+    contraction, loop, layout = schedule.contraction, schedule.persistent_loop, schedule.layout
+    if contraction is not None:
+        split = f", split {contraction.split} {contraction.reduction}" if contraction.split > 1 else ""
+        swapped = ", transposed" if contraction.swapped else ""
+        return f"{contraction.instruction}, {contraction.stages} stages{split}{swapped}"
+    family = f"persistent, {loop.grid_reduction}" if loop is not None else schedule.persistence
+    cluster = f", cluster {layout.cluster}" if layout.cluster > 1 else ""
+    return f"{family}, {layout.threads} threads of {layout.elements_per_thread}{cluster}"

@@ -50,6 +50,8 @@ def compile_function(options: argparse.Namespace) -> Any:
     module, name, function = load_function(options.function)
     specs = specs_for(options, module, name)
     fused: Any = function if hasattr(function, "lower") else mf.fuse(function, target=DEFAULT)
+    if isinstance(function, mf.Fused):
+        fused = fused.with_options(tune=False)  # nothing is called here; what was kept is taken all the same
     if target is not None:
         fused = fused.with_options(target=target)
     if options.fusion is not None:

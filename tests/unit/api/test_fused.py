@@ -181,6 +181,7 @@ def test_threads_that_make_the_first_call_together_load_once(driver: Driver, mon
 
     monkeypatch.setattr("mlirfuse.api.fused.load", load)
     monkeypatch.setattr(cuda, "device_target", lambda device: target_of("sm_90a").with_sms(132))
+    monkeypatch.setattr(cuda, "device_name", lambda device: "NVIDIA H200")
     fused = mf.fuse(row_sum)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(call, (1 << 20, 2 << 20)))

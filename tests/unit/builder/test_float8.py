@@ -9,6 +9,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.errors import ArgumentError, DTypeError, TargetError
 from mlirfuse.runtime import tuning
+from mlirfuse.runtime.arrays.arrays import ArrayInfo
 from mlirfuse.runtime.device import cuda
 from mlirfuse.support.dtypes import dtype_of, from_mlir, promote, rounded
 
@@ -99,4 +100,4 @@ def test_rows_of_float8(columns) -> None:
 
 def test_tuning_needs_arrays_that_cupy_has() -> None:
     with pytest.raises(ArgumentError, match="CuPy has no arrays of float8_e5m2"):
-        tuning.random_arguments([(4, 4)], [mf.float8_e5m2.numpy])
+        tuning.random_arguments([ArrayInfo(0, (4, 4), (4, 1), mf.float8_e5m2, 0, "cupy")])

@@ -168,7 +168,7 @@ def test_bad_functions(
         (["demo", "--columns", "0"], "--columns: 0 is less than 1"),
         (["demo", "--rows", "-1"], "--rows: -1 is less than 0"),
         (["compile", "nofile.py:f", "--target", ""], "unknown target ''"),
-        (["tune", "nofile.py:f", "--keep", "0"], "--keep: 0 leaves no schedule to measure"),
+        (["tune", "nofile.py:f", "--seconds", "0"], "--seconds: 0 leaves no time to measure"),
         (["run", "nofile.mlir"], "nofile.mlir: No such file or directory"),
         (["run", "nofile.mlir", "--sms", "0"], "--sms: 0 is less than 1"),
         (["run", "nofile.mlir", "--seed", "-1"], "--seed: -1 is less than 0"),
