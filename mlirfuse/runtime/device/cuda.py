@@ -159,7 +159,8 @@ def device_target(device: int) -> Target:
 @cache
 def device_name(device: int) -> str:
     """The name that CUDA reports for a device, such as `NVIDIA H200`."""
-    return str(cupy().cuda.runtime.getDeviceProperties(device)["name"].decode())
+    name = cupy().cuda.runtime.getDeviceProperties(device)["name"]
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def chip_for(capability: int, limit: Callable[[str], int]) -> str:

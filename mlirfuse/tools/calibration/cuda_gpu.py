@@ -33,12 +33,6 @@ _BLOCK_BYTES = 4 << 20
 Arguments = tuple[Any, ...]
 
 
-def device_name(device: int) -> str:
-    """The name that CUDA reports for a device."""
-    name = cupy().cuda.runtime.getDeviceProperties(device)["name"]
-    return name.decode() if isinstance(name, bytes) else str(name)
-
-
 class CudaGpu(Gpu):
     """A device of this machine.
 

@@ -15,7 +15,7 @@ from mlirfuse.errors import ArgumentError, RuntimeLaunchError
 from mlirfuse.machine.files import shipped, to_text
 from mlirfuse.machine.lookup import calibrated_path, machine_of, shipped_model
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.runtime.device.cuda import cupy, device_target
+from mlirfuse.runtime.device.cuda import cupy, device_name, device_target
 from mlirfuse.target import Target
 from mlirfuse.tools.calibration.benchmark import Microbenchmark
 from mlirfuse.tools.calibration.results import Measured, measured, model_of, shown
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         console.print(_plan(_listed(options)))
         return 0
     target = device_target(_existing(options.device))
-    name = _device_name(options.device)
+    name = device_name(options.device)
     benchmarks = chosen(target, options.only)
     found = list(measured(benchmarks, _run(console, benchmarks, options)))
     console.print(_table(name, found, shipped_model(target, name)))
@@ -73,12 +73,6 @@ def _existing(device: int) -> int:
     if not 0 <= device < count:
         raise ArgumentError(f"there is no CUDA device {device}", where="--device", hint=f"0 to {count - 1}")
     return device
-
-
-def _device_name(device: int) -> str:
-    from mlirfuse.tools.calibration.cuda_gpu import device_name  # here, as it imports what compiles
-
-    return device_name(device)
 
 
 def _listed(options: argparse.Namespace) -> Sequence[Microbenchmark]:

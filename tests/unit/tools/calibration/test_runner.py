@@ -146,7 +146,7 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(lookup.VARIABLE, str(tmp_path / "machines"))
     monkeypatch.setattr(calibrate, "cupy", Cupy)
     monkeypatch.setattr(calibrate, "device_target", lambda _: target_of("sm_90a"))
-    monkeypatch.setattr(calibrate, "_device_name", lambda _: "NVIDIA H200")
+    monkeypatch.setattr(calibrate, "device_name", lambda _: "NVIDIA H200")
     monkeypatch.setattr(calibrate, "worker_command", lambda _: _command(script))
     lookup.forget()
     return tmp_path / "machines"
