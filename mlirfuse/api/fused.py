@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overlo
 import numpy as np
 
 from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable, spec_text
+from mlirfuse.api.interpreted_results import write_results
 from mlirfuse.api.options import Fusion, GridReductionKind, MixOrder, Options, check_names, check_options
 from mlirfuse.api.signature import Extents, Source
 from mlirfuse.builder.errors import NeedsStatic
@@ -293,21 +294,7 @@ class Fused(Generic[_P, _R]):
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
         results = run(compiled.interpreted, compiled.program.name, inputs, progress=True)
         if out is not None:
-            if isinstance(out, list):
-                raise ArgumentError("a list is no array", where="out", hint="give a tuple of arrays")
-            given = out if isinstance(out, tuple) else (out,)
-            if [(np.shape(a), getattr(a, "dtype", None)) for a in given] != [(r.shape, r.dtype) for r in results]:
-                wanted = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
-                raise ArgumentError("the arrays do not fit the results", where="out", hint=f"give {wanted}")
-            if not all(array.flags.writeable for array in given):
-                raise ArgumentError("an array is read-only", where="out", hint="give one that may be written")
-            for number, array in enumerate(given):
-                others = [*(a for a in arrays if isinstance(a, np.ndarray)), *given[:number]]
-                if any(np.shares_memory(array, other) for other in others):
-                    hint = "give memory of its own, as on a GPU: a block may write what another has yet to read"
-                    raise ArgumentError("overlaps an argument or another output", where="out", hint=hint)
-            for array, result in zip(given, results, strict=True):
-                array[...] = result
+            write_results(out, results, [a for a in arrays if isinstance(a, np.ndarray)])
             return out
         return compiled.program.pack(results)
 
