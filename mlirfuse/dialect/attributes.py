@@ -36,8 +36,7 @@ TARGET = declare(
     "target",
     DICTIONARY,
     ("builtin.module",),
-    'The architecture that a module is compiled for, `{chip = "sm_90a", sms = 132 : i64}`; sm_90a without it. '
-    'Where the device is known, its name too: `device = "NVIDIA H200"`.',
+    'What a module is compiled for, `{chip = "sm_90a", sms = 132 : i64}`, with the `device`\'s name where it is known.',
     set_by="dialect/module_target",
     read_by="dialect/module_target",
 )
@@ -132,8 +131,7 @@ OPERATION = declare(
     "operation",
     I64,
     _ANY,
-    'On a tensor op of a function with `fusion="off"`: the number of the user\'s call that made it. Ops of different'
-    " numbers, or of which one has none, do not share a kernel.",
+    'With `fusion="off"`, the number of the user\'s call that made a tensor op: ops of unequal ones share no kernel.',
     set_by="builder",
     read_by="analysis/operations",
 )
