@@ -11,6 +11,10 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
+from mlirfuse.analysis.kernels import functions, symbol
+from mlirfuse.compiler import pipeline
+from mlirfuse.passes.kernels.host import calls
+from mlirfuse.passmanager.manager import run_pipeline
 from tests.support.compiling import module_at, row_schedule, specs_of
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -106,15 +110,24 @@ def test_columns_that_are_needed_again(name: str, shape: tuple[int, int], dtype:
     check(COLUMNS[name], quarters(shape, dtype))
 
 
+@pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_long_columns_of_known_number(name: str) -> None:
-    """Held by one block, which spills to shared memory some of each in shared memory."""
+def test_long_columns_of_known_number(name: str, split: bool) -> None:
+    """Reduced by the whole grid, or held by one block, which spills some of each column to shared memory."""
     fn, reference = COLUMNS[name]
     x = quarters((4096, 8), np.float32)
-    fused = mf.fuse(fn, target="sm_90a").lower(*specs_of([x])).compile()
-    assert "fuse.spill_to_shared" in fused.as_text("tile")
-    (result,) = interpreter.run(fused.module_at("gpu"), fused.program.name, [x])
-    np.testing.assert_allclose(result, reference(x.astype(np.float64))[0], rtol=1e-5, atol=1e-5)
+    for stage in ("tile", "gpu"):
+        module = mf.fuse(fn, target="sm_90a").lower(*specs_of([x])).module
+        text = pipeline.named(f"fuse-{stage}-pipeline")
+        assert "fuse-split-reductions," in text
+        with module.context:
+            run_pipeline(module, text if split else text.replace("fuse-split-reductions,", ""))
+        host = next(functions(module.operation))
+        assert (len(calls(host)) > 1) == split
+        if stage == "tile":
+            assert ("fuse.spill_to_shared" in str(module)) != split
+        (result,) = interpreter.run(module, symbol(host), [x])
+        np.testing.assert_allclose(result, reference(x.astype(np.float64))[0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.grid.candidates import grid_candidates
 from mlirfuse.schedule.grid.cost import partials_cost, persistent_loop_cost
-from mlirfuse.schedule.grid.heuristics import FEW_TILES, _complete, grid_schedule, too_wide
+from mlirfuse.schedule.grid.heuristics import FEW_TILES, complete, grid_schedule, too_wide
 from mlirfuse.schedule.grid.second_stage import PERIOD, with_grid_reduction
 from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
 from mlirfuse.schedule.heuristics import choose_schedule
@@ -366,7 +366,7 @@ def test_the_search_finds_the_cheapest_of_all(columns: int, totals: int) -> None
     assert persistent_loop is not None
     costs = []
     for candidate in grid_candidates(problem, persistent_loop, HOPPER, 1.0):
-        schedule = _complete(problem, persistent_loop, candidate, HOPPER)
+        schedule = complete(problem, persistent_loop, candidate, HOPPER)
         if schedule is not None and schedule.persistent_loop is not None:
             cost = persistent_loop_cost(problem, persistent_loop, candidate, schedule.persistent_loop.stages)
             unrolled = unrolled_rows(persistent_loop, candidate.layout) > 1
