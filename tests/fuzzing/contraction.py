@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.fuzzing.bounds import INF, Bounded, cast, may_vanish
+from tests.fuzzing.bounds import INF, Bounded, bits_of, cast, may_vanish
 from tests.fuzzing.reductions import accumulated, lowest_bit, roundings, special
 from tests.fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, promote
 
@@ -19,7 +19,13 @@ def matmul(a: Bounded, b: Bounded, dtype: str | None = None, precision: str | No
     result = dtype or ("float32" if both_float8 else common)
     wide = "float32" if both_float8 else accumulator(common)
     x, y = (cast(t, t.dtype if both_float8 else common) for t in (a, b))
+    if kind(common) == "int" and kind(result) == "float" and result not in FLOAT8:
+        wide = accumulator(result)
+        return cast(_contraction(cast(a, wide), cast(b, wide), wide, precision), result)
     if kind(common) == "int":
+        if kind(result) == "int" and bits_of(result) > bits_of(common):
+            common = result
+            x, y = cast(a, common), cast(b, common)
         value = np.matmul(x.value, y.value)
         error = np.where(_meet(~x.known, ~y.known), INF, 0.0)
         return cast(Bounded(np.asarray(value), error, common, signed=True), result)

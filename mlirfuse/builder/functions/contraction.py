@@ -25,8 +25,9 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
     """The matrix product over the last dimension of x1 and the last but one of x2; leading dimensions broadcast.
 
     A vector on the left is a row and a vector on the right a column; the result does not have the vector's dimension.
-    The accumulator is rounded to `dtype`, by default the operands' common dtype, or float32 for float8 operands. float8
-    operands may be of different float8 types. Transposes of operands are fused into the product.
+    The accumulator is rounded to `dtype`, by default the operands' common dtype, or float32 for float8 operands.
+    Products of integers are summed in `dtype` where that is a wider integer or a float. float8 operands may be of
+    different float8 types. Transposes of operands are fused into the product.
 
     `precision` selects how operands are multiplied (`mlirfuse/support/precision.py`). For float32: `"ieee"` (default)
     as NumPy; `"3xtf32"` on the tensor cores, about as accurate, but infinities give NaN; `"tf32"` on the tensor cores
@@ -52,7 +53,7 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
         pair = f"{left.dtype.name} with {right.dtype.name}"
         raise at_user_line(DTypeError(f"matmul: cannot mix {pair}", hint="cast one side with .astype(...)"))
     result = dtype_argument(dtype) if dtype is not None else float32 if both_float8 else common
-    wide = float32 if both_float8 else _accumulator(common)
+    wide = float32 if both_float8 else _accumulator(common, result)
     exactness = _precision(precision, left.dtype if both_float8 else common)
     _check_shapes(left, right)
 
@@ -78,8 +79,12 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
     return rounded
 
 
-def _accumulator(dtype: DType) -> DType:
-    return float32 if dtype.kind == "float" and dtype.bits == 16 else dtype
+def _accumulator(dtype: DType, result: DType) -> DType:
+    """What products of a dtype are summed in: integers in the result's dtype where that holds more, as in NumPy."""
+    if dtype.kind == "int" and result.kind == "int":
+        return result if result.bits > dtype.bits else dtype
+    wide = result if dtype.kind == "int" and result.kind == "float" and not result.is_float8 else dtype
+    return float32 if wide.kind == "float" and wide.bits == 16 else wide
 
 
 def _precision(name: str | None, dtype: DType) -> str:

@@ -120,3 +120,19 @@ def test_synchronisation_bugs_of_promoted_sums_are_caught(promote: int) -> None:
     report = hunt(module, run_all, right, BUGS)
     assert report.caught
     assert not report.survivors
+
+
+@pytest.mark.parametrize("result", ["int16", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize(("left", "right"), [("int8", "int8"), ("int16", "int8"), ("int32", "int32")])
+def test_integers_are_summed_in_a_wider_result(left: str, right: str, result: str) -> None:
+    """As NumPy does: sums of int8 products would wrap around otherwise."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-100, 100, shape).astype(dtype) for shape, dtype in (((33, 70), left), ((70, 20), right)))
+    dtype = getattr(mf, result)
+    y = mf.fuse(lambda x, w: mf.matmul(x, w, dtype=dtype), target="interpret")(x, w)
+    common = np.promote_types(left, right)
+    is_wider = result.startswith("float") or np.dtype(result).itemsize > common.itemsize
+    summed_in = {"float16": "float32"}.get(result, result) if is_wider else common
+    with np.errstate(over="ignore"):
+        expected = np.matmul(x.astype(summed_in), w.astype(summed_in)).astype(result)
+    np.testing.assert_allclose(y, expected, rtol=1e-3)
