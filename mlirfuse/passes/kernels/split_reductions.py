@@ -13,9 +13,10 @@ from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
-from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
+from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.kernel_split import KernelSplit, first_reductions
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -67,10 +68,11 @@ class FuseSplitReductions(Pass):
     def _loss(self, module: ir.Operation, host: ir.Operation, name: str) -> str | None:
         """Why a kernel should not be two, or None."""
         target = target_of_module(module)
+        machine = machine_of(target, device_of_module(module))
         together = 0.0
         if not self.always:
             problem = _problem(_kernel(module, host, name))
-            together, least = _microseconds(problem, target), _least_microseconds(problem, target)
+            together, least = _microseconds(problem, target, machine), _least_microseconds(problem, machine)
             if together <= least:
                 return f"one kernel is predicted to take {together:.1f} us, reading the data twice {least:.1f} us"
         copy = module.clone(ip=False)
@@ -79,7 +81,7 @@ class FuseSplitReductions(Pass):
             parts = _split_of(copy, same, name).split()
             if self.always:
                 return None
-            apart = sum(_microseconds(_problem(kernel), target) for kernel in parts)
+            apart = sum(_microseconds(_problem(kernel), target, machine) for kernel in parts)
         except (PassError, ScheduleError) as error:
             return f"its reductions are no kernel of their own: {error.message}"
         finally:
@@ -121,12 +123,12 @@ def _problem(kernel: ir.Operation) -> Problem:
     return problem_of(kernel, *kernel_space(kernel))
 
 
-def _microseconds(problem: Problem, target: Target) -> float:
+def _microseconds(problem: Problem, target: Target, machine: MachineModel) -> float:
     """The predicted time of a kernel with the schedule that it would get."""
-    return predict(choose_schedule(problem, target), problem, machine_of(target)).microseconds
+    return predict(choose_schedule(problem, target), problem, machine).microseconds
 
 
-def _least_microseconds(problem: Problem, target: Target) -> float:
+def _least_microseconds(problem: Problem, machine: MachineModel) -> float:
     """What two kernels take at least: their traffic, as both read what is reduced."""
     bytes_moved = prod(extent or 1 for extent in problem.extents) * (problem.full_bytes + problem.read_bytes)
-    return bytes_moved / machine_of(target).dram_bandwidth * 1e6
+    return bytes_moved / machine.dram_bandwidth * 1e6
