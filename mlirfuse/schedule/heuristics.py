@@ -37,7 +37,6 @@ MOST_READ_BYTES = 800
 loads under way at once, and spills."""
 
 
-@lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned
 def choose_schedule(problem: Problem, target: Target, grid_reduction: str = "auto") -> Schedule:
     """The schedule of the least estimated cost.
 
@@ -57,6 +56,7 @@ def choose_schedule(problem: Problem, target: Target, grid_reduction: str = "aut
     return with_grid_reduction(schedule, who, target)
 
 
+@lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned
 def _choose_family(problem: Problem, target: Target) -> Schedule:
     """The cheapest schedule of the first family that has one; partials are combined by all blocks."""
     if problem.persistent_loop and not problem.loop_is_optional:

@@ -43,7 +43,9 @@ class KernelSplit:
     reductions: Sequence[int]
 
     def split(self) -> tuple[ir.Operation, ir.Operation]:
-        """Replaces the kernel and its launch by two of each; the second kernel keeps the name.
+        """Replaces the kernel and its launch by two of each; the second kernel is the same function, with its name.
+
+        Returns the first kernel, and the launch of the second.
 
         Elementwise ops in front of the reductions are computed in both, where the second needs them.
         """
@@ -67,14 +69,14 @@ class KernelSplit:
         block = self.kernel.regions[0].blocks[0]
         for value in reduced:
             value.replace_all_uses_with(block.add_argument(value.type, self.kernel.location))
-        change_signature(
+        second_call = change_signature(
             self.call,
             self.kernel,
             [*operands, *first_call.results],
             [*attributes, *(default_attributes() for _ in first_call.results)],
             kept,
         )
-        return first, self.kernel
+        return first, second_call
 
     def _name(self) -> str:
         """A symbol that the module does not have."""

@@ -59,29 +59,30 @@ class FuseSplitReductions(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for host in list(functions(module)):
-            for name in [symbol(kernel) for kernel in launches(module, host).values()]:
-                while (reason := _obstacle(module, host, name) or self._loss(module, host, name)) is None:
-                    first, second = _split_of(module, host, name).split()
-                    remarks.applied(self, f"{symbol(first)} reduces what {symbol(second)} uses", second)
-                remarks.declined(self, reason, _kernel(module, host, name))
+            for call, kernel in launches(module, host).items():
+                while (reason := _obstacle(host, kernel) or self._loss(module, host, kernel)) is None:
+                    first, call = _split_of(call, kernel).split()  # what is left may be split again
+                    remarks.applied(self, f"{symbol(first)} reduces what {symbol(kernel)} uses", kernel)
+                remarks.declined(self, reason, kernel)
 
-    def _loss(self, module: ir.Operation, host: ir.Operation, name: str) -> str | None:
+    def _loss(self, module: ir.Operation, host: ir.Operation, kernel: ir.Operation) -> str | None:
         """Why a kernel should not be two, or None."""
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
         together = 0.0
         if not self.always:
-            problem = _problem(_kernel(module, host, name))
+            problem = _problem(kernel)
             together, least = _microseconds(problem, target, machine), _least_microseconds(problem, machine)
             if together <= least:
                 return f"one kernel is predicted to take {together:.1f} us, reading the data twice {least:.1f} us"
         copy = module.clone(ip=False)
         try:
             same = next(f for f in functions(copy) if symbol(f) == symbol(host))
-            parts = _split_of(copy, same, name).split()
+            call, second = next((c, k) for c, k in launches(copy, same).items() if symbol(k) == symbol(kernel))
+            first, _ = _split_of(call, second).split()
             if self.always:
                 return None
-            apart = sum(_microseconds(_problem(kernel), target, machine) for kernel in parts)
+            apart = sum(_microseconds(_problem(part), target, machine) for part in (first, second))
         except (PassError, ScheduleError) as error:
             return f"its reductions are no kernel of their own: {error.message}"
         finally:
@@ -91,20 +92,13 @@ class FuseSplitReductions(Pass):
         return None
 
 
-def _kernel(module: ir.Operation, host: ir.Operation, name: str) -> ir.Operation:
-    """The kernel of that name, which the host launches."""
-    return next(kernel for kernel in launches(module, host).values() if symbol(kernel) == name)
-
-
-def _split_of(module: ir.Operation, host: ir.Operation, name: str) -> KernelSplit:
+def _split_of(call: ir.Operation, kernel: ir.Operation) -> KernelSplit:
     """The split of a kernel behind its first reductions."""
-    call, kernel = next((c, k) for c, k in launches(module, host).items() if symbol(k) == name)
     return KernelSplit(call, kernel, first_reductions(*kernel_space(kernel)))
 
 
-def _obstacle(module: ir.Operation, host: ir.Operation, name: str) -> str | None:
+def _obstacle(host: ir.Operation, kernel: ir.Operation) -> str | None:
     """Why a kernel cannot be split, or None."""
-    kernel = _kernel(module, host, name)
     if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
         return "it has a schedule"
     if GRID_REDUCTION in host.attributes:
