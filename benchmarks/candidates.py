@@ -81,6 +81,8 @@ def _work(options: argparse.Namespace) -> int:
 def _measured(program: Program, most: int, end: float) -> Iterator[dict[str, Any]]:
     """The chosen schedules of a program, and a sample of its kernel's candidates if it has one kernel."""
     import mlirfuse as mf
+    from mlirfuse.compiler.problems import problems_of
+    from mlirfuse.schedule.records import RecordKey
     from mlirfuse.support.serialization import to_plain
 
     try:
@@ -92,20 +94,22 @@ def _measured(program: Program, most: int, end: float) -> Iterator[dict[str, Any
         yield {"error": f"{type(error).__name__}: {str(error)[:200]}"}
         return
     (compiled,) = fused._compiled.values()
-    found = _problems(compiled.lowered)
-    texts = [{"kind": kind, "problem": _plain(problem), "kernel": name} for name, kind, problem in found]
+    lowered = compiled.lowered
+    found = problems_of(lowered)
+    texts = [{"kind": _kind(problem), "problem": _plain(problem), "kernel": name} for name, problem in found.items()]
     yield {"chosen": True, "kernels": texts} | entry
     if len(found) != 1:
         return
-    ((_, kind, problem),) = found
-    every = list(_candidates(kind, problem, compiled.lowered.target))
+    (problem,) = found.values()
+    kind, key = _kind(problem), RecordKey(problem, lowered.target, lowered.device)
+    every = list(_candidates(kind, problem, lowered.target))
     for family, schedule in _sample(every, most):
         if time.monotonic() > end:
             return
         known = {"kind": kind, "family": family, "problem": _plain(problem), "schedule": to_plain(schedule)}
         known["shapes"] = program.shapes
         try:
-            with _forced(schedule):
+            with _forced(key, schedule):
                 yield known | _timed(mf.fuse(program.fn), sets)
         except Exception as error:  # noqa: BLE001
             yield known | {"error": f"{type(error).__name__}: {str(error)[:200]}"}
@@ -127,28 +131,10 @@ def _arguments(program: Program) -> list[list[Any]]:
     return [first, *([a.copy() for a in first] for _ in range(count - 1))]
 
 
-def _problems(lowered: Any) -> list[tuple[str, str, Any]]:
-    """The names of a program's kernels, and their scheduling problems."""
-    from mlirfuse.analysis.contractions.contraction import contraction_in
-    from mlirfuse.analysis.contractions.problem import contraction_problem
-    from mlirfuse.analysis.kernels import kernels, symbol
-    from mlirfuse.analysis.loops.spaces import kernel_space
-    from mlirfuse.analysis.problem import problem_of
-    from mlirfuse.compiler.pipeline import GRAPH, stage
-    from mlirfuse.passmanager.manager import run_pipeline
+def _kind(problem: Any) -> str:
+    from mlirfuse.schedule.problem import Problem
 
-    module = lowered.module_with({})
-    found = []
-    with module.context:
-        run_pipeline(module, stage(GRAPH.rsplit(",fuse-assign-schedule", 1)[0]))
-        for kernel in kernels(module.operation):
-            space, structures = kernel_space(kernel)
-            contraction = contraction_in(space, structures)
-            if contraction is None:
-                found.append((symbol(kernel), "rows", problem_of(kernel, space, structures)))
-            else:
-                found.append((symbol(kernel), PRODUCT, contraction_problem(kernel, space, contraction)))
-    return found
+    return "rows" if isinstance(problem, Problem) else PRODUCT
 
 
 def _candidates(kind: str, problem: Any, target: Any) -> Iterator[tuple[str, Any]]:
@@ -204,19 +190,18 @@ def _compile_only(fused: Any, arguments: Any) -> None:
 
 
 @contextmanager
-def _forced(schedule: Any) -> Iterator[None]:
-    """Makes every choice this schedule, spills or not: a user's schedule would keep dimensions from being merged."""
+def _forced(key: Any, schedule: Any) -> Iterator[None]:
+    """Makes the choice for a problem this schedule, and keeps it where it spills, which is measured too."""
     from mlirfuse.compiler import compile as compiling
-    from mlirfuse.passes.kernels import assign_schedule
+    from mlirfuse.schedule.records import on_trial
 
-    kept = assign_schedule.choose_schedule, assign_schedule.choose_contraction, compiling.without_spills
-    assign_schedule.choose_schedule = lambda *_: schedule
-    assign_schedule.choose_contraction = lambda *_: schedule
+    kept = compiling.without_spills
     compiling.without_spills = lambda compile_once, *_: compile_once({})[0]
     try:
-        yield
+        with on_trial(key, schedule):
+            yield
     finally:
-        assign_schedule.choose_schedule, assign_schedule.choose_contraction, compiling.without_spills = kept
+        compiling.without_spills = kept
 
 
 class _turn:  # noqa: N801
