@@ -90,8 +90,8 @@ def _loops(problem: Problem, target: Target) -> Iterator[Schedule]:
     assert problem.persistent_loop is not None
     found = []
     if all(extent is not None for d, extent in enumerate(problem.extents) if d not in problem.persistent_loop.dims):
-        drafts = grid_candidates(problem, problem.persistent_loop, target, 1.0)
-        found = [complete(problem, problem.persistent_loop, draft, target) for draft in drafts]
+        candidates = grid_candidates(problem, problem.persistent_loop, target, 1.0)
+        found = [complete(problem, problem.persistent_loop, candidate, target) for candidate in candidates]
     for schedule in (*found, finer_schedule(problem, target)):
         if schedule is not None:
             for stage in GRID_STAGES:

@@ -208,5 +208,5 @@ def for_each_stage(
         results = body(loop.induction_variable, state, carried)
         following = ring.next_state(state)
         scf.YieldOp([*results, following.stage, following.parity])
-    *totals, stage, parity = loop.results
-    return totals, PipelineState(stage, parity)
+    *accumulators, stage, parity = loop.results
+    return accumulators, PipelineState(stage, parity)
