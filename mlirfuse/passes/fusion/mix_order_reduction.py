@@ -11,21 +11,22 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
+from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.spaces import check_results, kernel_space
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.dialect.attributes import GRID_REDUCTION, KERNEL, MIX_ORDER, SCHEDULE
-from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.fusion.shared_views import shared_views
 from mlirfuse.passes.kernels.host import callee, calls, launches
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.fusion_gain import Gain, Scheduled, fusion_gain
 from mlirfuse.schedule.grid.heuristics import grid_schedule, too_wide
-from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase
@@ -40,7 +41,7 @@ class FuseMixOrderReduction(Pass):
     iteration space (both read it, or one reads what the other makes), if their reductions nest (`dx` reduces inside of
     rows, `dw` and `db` over them; `analysis/grid_reduction.py`), if nothing that a tile needs depends on a grid
     reduction, if a cluster holds a row and the accumulators on chip, and, where all extents are known, if the cost
-    model estimates less time (`schedule/fusion_gain.py`). Values that only the two exchanged are no longer stored.
+    model predicts less time (`schedule/predict`). Values that only the two exchanged are no longer stored.
     Where the host reshapes the shared value, dimensions of both kernels are first collapsed to those that the shapes
     have in common, where each kernel allows it (`shared_views.py`). Source: PyTorch Inductor's mix-order reduction,
     pull request 165370.
@@ -80,12 +81,13 @@ class FuseMixOrderReduction(Pass):
         """Merges the first pair that can be merged; when there is none, remarks why the others cannot."""
         declined: list[tuple[ir.Operation, str, bool]] = []
         target = target_of_module(module)
+        machine = machine_of(target, device_of_module(module))
         is_asked = required or GRID_REDUCTION in function.attributes  # the request concerns one kernel
         pairs = _pairs(module, function)
         for pair in pairs:
             if not pair.shared_bytes():
                 continue
-            reason = pair.obstacle(target) or (None if is_asked else _loss(pair, pairs, target))
+            reason = pair.obstacle(target) or (None if is_asked else _loss(pair, pairs, target, machine))
             if reason is None:
                 self._merge(pair, function, remarks)
                 return True
@@ -141,6 +143,19 @@ def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: 
         return reason
     pair = _pairs(copy, function)[position]
     return pair.obstacle(target) if pair.shared_bytes() else "no common dimensions cover the shared data"
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one kernel saves in place of two, in microseconds.
+
+    Attributes:
+        saved: all that it saves; negative where two take less time.
+        synchronisation: what its blocks take to combine partial results.
+    """
+
+    saved: float
+    synchronisation: float
 
 
 class _Pair(KernelPair):
@@ -208,41 +223,36 @@ class _Pair(KernelPair):
         finally:
             erase(trial)
 
-    def gain(self, target: Target) -> Gain | None:
-        """The estimated time that merging saves; None where an extent is dynamic or a kernel has no schedule."""
-        tensors = [v.type for v in self._inputs() if isinstance(v.type, ir.RankedTensorType)]
-        if SCHEDULE in self.first.attributes or not all(type_.has_static_shape for type_ in tensors):
+    def gain(self, target: Target, machine: MachineModel) -> Gain | None:
+        """The predicted time that merging saves; None where the caller gave a schedule, or a kernel has none."""
+        if SCHEDULE in self.first.attributes:
             return None
         trial = self.build()
         try:
-            apart = [_scheduled(kernel, target) for kernel in (self.first, self.second)]
-            return fusion_gain(_scheduled(trial, target), apart, self.shared_bytes(), target)
+            apart = [kernel_prediction(kernel, target, machine) for kernel in (self.first, self.second)]
+            together = kernel_prediction(trial, target, machine)
         except ScheduleError:  # one of the two has no schedule of its own
             return None
         finally:
             erase(trial)
+        return Gain(sum(p.microseconds for p in apart) - together.microseconds, together.synchronisation)
 
 
-def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target) -> str | None:
-    """Why merging a pair is estimated to cost time; None where it saves time.
+def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target, machine: MachineModel) -> str | None:
+    """Why merging a pair is predicted to cost time; None where it saves time.
 
-    The estimate includes all other kernels that could be merged with the first, as they share its grid synchronisation.
+    The prediction includes all other kernels that could be merged with the first, as they share its grid
+    synchronisation.
     """
-    gain = pair.gain(target)
+    gain = pair.gain(target, machine)
     if gain is None or gain.saved >= 0:
         return None
     others = [p for p in pairs if p is not pair and p.first_call == pair.first_call and p.shared_bytes()]
-    gains = [p.gain(target) for p in others if p.obstacle(target) is None]
-    together = gain.saved + sum(max(0.0, each.saved + each.meeting) for each in gains if each is not None)
+    gains = [p.gain(target, machine) for p in others if p.obstacle(target) is None]
+    together = gain.saved + sum(max(0.0, each.saved + each.synchronisation) for each in gains if each is not None)
     if together >= 0:
         return None
-    return f"one kernel is estimated {-together:.1f} us slower than two, as it combines partials of row reductions"
-
-
-def _scheduled(kernel: ir.Operation, target: Target) -> Scheduled:
-    """The schedule that a kernel would get, and its problem."""
-    problem = problem_of(kernel, *kernel_space(kernel))
-    return choose_schedule(problem, target), problem
+    return f"one kernel is predicted to take {-together:.1f} us longer than two"
 
 
 def _read(call: ir.Operation, kernel: ir.Operation) -> list[ir.Value]:

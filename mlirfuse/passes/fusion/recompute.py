@@ -1,37 +1,33 @@
-"""`fuse-recompute`: a kernel recomputes values instead of loading them from another kernel, where this moves fewer
-bytes.
-"""
+"""`fuse-recompute`: a kernel recomputes values instead of loading them from another kernel, where this is faster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import prod
 from typing import ClassVar
 
 from mlir import ir
+from mlir.dialects import func
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
+from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.operations import separated
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.errors import ScheduleError
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import clone, erase, nested, read_values
+from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values
+from mlirfuse.target import Target
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
-
-UNKNOWN_EXTENT = 1 << 16
-"""The assumed value of a dynamic extent: much larger than a vector of weights."""
-
-FUNCTION_BYTES = 1
-"""Cost of an exponential or similar function, in bytes of traffic: special function units produce about one result in
-the time of one byte (H200). Additions and multiplications are hidden behind the memory."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +35,10 @@ class FuseRecompute(Pass):
     """Copies elementwise ops from the kernel that stores their results into a kernel that reads them.
 
     Requires kernels on tensors, called by a host function. A reader can recompute values that the producer computes
-    elementwise from its inputs, or from reduction results that it can return. The ops are copied if fewer bytes then go
-    through device memory. Saved are the reader's loads of the values, and the producer's stores where no other op reads
-    the values. Added are the reader's loads of the ops' inputs, and stores of reduction results that were not returned
-    before. A value that the host returns or views is written in any case. `fuse-prologues` handles contractions, whose
+    elementwise from its inputs, or from reduction results that it can return. The ops are copied if both kernels are
+    then predicted to take less time together (`schedule/predict`). Where several kernels read the values, each counts
+    its part of what the producer saves once all recompute them. A value that the host returns or views is written in
+    any case. `fuse-prologues` handles contractions, whose
     operands would be computed many times. Where fusion is off (`fuse.operation`), only kernels of one operation
     exchange ops.
 
@@ -61,6 +57,8 @@ class FuseRecompute(Pass):
     name: ClassVar[str] = "fuse-recompute"
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        target = target_of_module(module)
+        machine = machine_of(target, device_of_module(module))
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
             names = [callee(call) for call in calls(function)]
             known = _launches(module, function)
@@ -70,7 +68,7 @@ class FuseRecompute(Pass):
                 exchange = _Exchange(*known[maker], *known[reader])
                 if not exchange.values:
                     continue
-                if reason := exchange.obstacle():
+                if reason := exchange.obstacle(target, machine):
                     message = f"{reader} reads what {maker} computes element by element: {reason}"
                     remarks.declined(self, message, exchange.reader_call)
                     continue
@@ -102,20 +100,37 @@ class _Exchange:
         self.values = {v: self.returned[v] for v in read if not _is_leaf(self.returned[v])}
         self.ops, self.leaves = _slice(self.values.values())
 
-    def obstacle(self) -> str | None:
+    def obstacle(self, target: Target, machine: MachineModel) -> str | None:
         """Why the values should not be recomputed, or None."""
         if reason := separated(body(self.maker), body(self.reader)):
             return reason
         if SCHEDULE in self.maker.attributes or SCHEDULE in self.reader.attributes:
             return "a schedule is given"
-        if self._saved_bytes() <= 0:
-            return "recomputation would not move fewer bytes"
         trial = self._trial()
         try:
             *ops, end = body(trial)
-            return _misfit(ops, end.operands, contracts=False) or self._left_over()
+            reason = _misfit(ops, end.operands, contracts=False) or self._left_over()
+            return reason or self._loss(trial, target, machine)
         finally:
             erase(trial)
+
+    def _loss(self, trial: ir.Operation, target: Target, machine: MachineModel) -> str | None:
+        """Why recomputing is predicted to take longer, or None."""
+
+        def microseconds(kernel: ir.Operation) -> float:
+            return kernel_prediction(kernel, target, machine).microseconds
+
+        rest = self._rest()
+        try:
+            stored = microseconds(self.maker) - (microseconds(rest) if rest is not None else 0.0)
+            readers = max(len({use.owner.operation for use in value.uses}) for value in self.values)
+            saved = microseconds(self.reader) - microseconds(trial) + stored / readers
+        except ScheduleError as error:
+            return error.message
+        finally:
+            if rest is not None:
+                erase(rest)
+        return f"recomputing is predicted to take {-saved:.2f} us longer" if saved <= 0 else None
 
     def _left_over(self) -> str | None:
         """Why the remaining ops of the first kernel cannot form a kernel, or None."""
@@ -126,24 +141,23 @@ class _Exchange:
         reason = _misfit(_needed(kept), kept, contracts=True) if kept else None
         return reason and f"the remaining ops of {symbol(self.maker)} cannot share a kernel: {reason}"
 
-    def _saved_bytes(self) -> float:
-        """Bytes of traffic saved if the reader recomputes the values; a store's bytes are shared equally among its
-        readers.
-        """
-        saved = 0.0
-        for value in self.values:
-            users = {use.owner.operation for use in value.uses}
-            is_for_kernels = all(user.name == "func.call" for user in users)
-            saved += _bytes(value) * (1 + (1 / len(users) if is_for_kernels else 0))
-        on_host = {inner: host for host, inner in self.returned.items()}
-        on_host |= zip(self.maker.regions[0].blocks[0].arguments, self.call.operands, strict=True)
-        for leaf in self.leaves:
-            if leaf not in on_host:
-                saved -= 2 * _bytes(leaf)
-            elif on_host[leaf] not in self.reader_call.operands:
-                saved -= _bytes(leaf)
-        functions_used = [op for op in self.ops for inner in nested(op) if inner.name.startswith("math.")]
-        return saved - sum(_elements(op.results[0]) * FUNCTION_BYTES for op in functions_used)
+    def _rest(self) -> ir.Operation | None:
+        """A copy of the first kernel that returns what is left to it once all kernels recompute the values, if any."""
+        kept = [v for on_host, v in self.returned.items() if on_host not in self.values or _is_for_host(on_host)]
+        kept += [v for v in self.leaves if not _is_argument(v) and v not in kept]
+        if not kept:
+            return None
+        with ir.InsertionPoint(self.maker):
+            rest = self.maker.clone()
+        rest.attributes["sym_name"] = ir.StringAttr.get(f"{symbol(self.maker)}_rest")
+        *ops, end = body(rest)
+        copies = dict(zip(body(self.maker)[:-1], ops, strict=True))
+        results = [copies[v.owner.operation].results[ir.OpResult(v).result_number] for v in kept]
+        with ir.InsertionPoint(end), end.location:
+            func.ReturnOp(results)
+        erase(end)
+        erase_dead(ops)
+        return rest
 
     def _trial(self) -> ir.Operation:
         """A copy of the reader that recomputes the values; arguments for the leaves follow its own."""
@@ -157,6 +171,8 @@ class _Exchange:
             if operand in self.values
         ]
         mapping = {leaf: block.add_argument(leaf.type, trial.location) for leaf in self.leaves}
+        attributes = [*argument_attributes(self.reader), *self._leaf_attributes()]
+        trial.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in attributes])
         with ir.InsertionPoint.at_block_begin(block):
             for op in self.ops:
                 clone(op, mapping)
@@ -164,10 +180,16 @@ class _Exchange:
             argument.replace_all_uses_with(mapping[value])
         return trial
 
+    def _leaf_attributes(self) -> list[dict[str, ir.Attribute]]:
+        """The attributes of the leaves as arguments of the reader."""
+        arguments = self.maker.regions[0].blocks[0].arguments
+        known = dict(zip(arguments, argument_attributes(self.maker), strict=True))
+        return [known.get(leaf, default_attributes()) for leaf in self.leaves]
+
     def rewrite(self) -> None:
         """Makes the reader compute the values; the first kernel no longer returns unused results."""
         trial = self._trial()
-        reader_attributes, name = argument_attributes(self.reader), self.reader.attributes["sym_name"]
+        reader_attributes, name = argument_attributes(trial), self.reader.attributes["sym_name"]
         erase(self.reader)
         trial.attributes["sym_name"] = name
         returned = list(dict.fromkeys([*self.returned.values(), *(v for v in self.leaves if not _is_argument(v))]))
@@ -175,14 +197,13 @@ class _Exchange:
             self.call, self.maker, list(self.call.operands), argument_attributes(self.maker), returned
         )
         arguments = list(self.maker.regions[0].blocks[0].arguments)
-        attributes = dict(zip(arguments, argument_attributes(self.maker), strict=True))
         results = dict(zip(returned, call.results, strict=True))
         on_host = results | dict(zip(arguments, call.operands, strict=True))
         change_signature(
             self.reader_call,
             trial,
             [*self.reader_call.operands, *(on_host[leaf] for leaf in self.leaves)],
-            [*reader_attributes, *(attributes.get(leaf, default_attributes()) for leaf in self.leaves)],
+            reader_attributes,
             list(body(trial)[-1].operands),
         )
         read = [value for value, result in results.items() if list(result.uses)]
@@ -191,6 +212,11 @@ class _Exchange:
         else:
             erase(call)
             erase(self.maker)
+
+
+def _is_for_host(value: ir.Value) -> bool:
+    """Whether a host function returns or views a value, which is then stored whatever kernels recompute."""
+    return any(use.owner.operation.name != "func.call" for use in value.uses)
 
 
 def _is_argument(value: ir.Value) -> bool:
@@ -255,15 +281,3 @@ def _misfit(ops: Sequence[ir.Operation], returned: Iterable[ir.Value], *, contra
     if needs_grid(space) and isinstance(plan := grid_reduction(space, structures, returned), Conflict):
         return plan.reason
     return None
-
-
-def _elements(value: ir.Value) -> int:
-    dynamic = ir.ShapedType.get_dynamic_size()
-    return prod(UNKNOWN_EXTENT if n == dynamic else n for n in ir.RankedTensorType(value.type).shape)
-
-
-def _bytes(value: ir.Value) -> int:
-    """Bytes of a tensor; 0 for a scalar."""
-    if not isinstance(value.type, ir.RankedTensorType):
-        return 0
-    return _elements(value) * from_mlir(ir.RankedTensorType(value.type).element_type).bytes

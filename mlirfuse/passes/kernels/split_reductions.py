@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import ClassVar
 
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.problem import problem_of
@@ -20,9 +22,7 @@ from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.kernel_split import KernelSplit, first_reductions
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.predict import predict
-from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.predict.space import with_extents
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
 
@@ -34,9 +34,9 @@ class FuseSplitReductions(Pass):
     Requires kernels on tensors, called by a host function. A block, or a cluster of blocks, that reduces what the
     kernel needs again reads it once. Where so much is reduced that few blocks do all the work, the whole grid reduces
     it faster in a kernel of its own, and another kernel reads the data again. Both kernels compute elementwise ops that
-    both need. What is left is split again where that is faster still. Declines where a schedule is given, where an
-    extent is known at run time only, and where one kernel is predicted to take no longer
-    (`mlirfuse/schedule/predict`).
+    both need. What is left is split again where that is faster still. Declines where a schedule is given, and where one
+    kernel is predicted to take no longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known
+    at run time only.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<67108864xf32>) -> tensor<67108864xf32>      // x * rsqrt(sum(x * x))
@@ -69,10 +69,11 @@ class FuseSplitReductions(Pass):
         """Why a kernel should not be two, or None."""
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
-        together = 0.0
+        together = inf
         if not self.always:
-            problem = _problem(kernel)
-            together, least = _microseconds(problem, target, machine), _least_microseconds(problem, machine)
+            with suppress(ScheduleError):  # no schedule fits the kernel whole
+                together = _microseconds(kernel, target, machine)
+            least = _least_microseconds(kernel, machine)
             if together <= least:
                 return f"one kernel is predicted to take {together:.1f} us, reading the data twice {least:.1f} us"
         copy = module.clone(ip=False)
@@ -82,7 +83,7 @@ class FuseSplitReductions(Pass):
             first, _ = _split_of(call, second).split()
             if self.always:
                 return None
-            apart = sum(_microseconds(_problem(part), target, machine) for part in (first, second))
+            apart = sum(_microseconds(part, target, machine) for part in (first, second))
         except (PassError, ScheduleError) as error:
             return f"its reductions are no kernel of their own: {error.message}"
         finally:
@@ -108,21 +109,17 @@ def _obstacle(host: ir.Operation, kernel: ir.Operation) -> str | None:
         return "it has a contraction, which starts a kernel"
     if not first_reductions(space, structures):
         return "nothing along what it reduces waits for a reduction"
-    if None in space.extents or 0 in space.extents:
-        return "an extent is known at run time only"
+    if 0 in space.extents:
+        return "it has no elements"
     return None
 
 
-def _problem(kernel: ir.Operation) -> Problem:
-    return problem_of(kernel, *kernel_space(kernel))
+def _microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
+    return kernel_prediction(kernel, target, machine).microseconds
 
 
-def _microseconds(problem: Problem, target: Target, machine: MachineModel) -> float:
-    """The predicted time of a kernel with the schedule that it would get."""
-    return predict(choose_schedule(problem, target), problem, machine).microseconds
-
-
-def _least_microseconds(problem: Problem, machine: MachineModel) -> float:
+def _least_microseconds(kernel: ir.Operation, machine: MachineModel) -> float:
     """What two kernels take at least: their traffic, as both read what is reduced."""
+    problem = with_extents(problem_of(kernel, *kernel_space(kernel)))
     bytes_moved = prod(extent or 1 for extent in problem.extents) * (problem.full_bytes + problem.read_bytes)
     return bytes_moved / machine.dram_bandwidth * 1e6

@@ -9,7 +9,7 @@
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x64xf16>, %[[Y:[a-z0-9]+]]: tensor<?x64xf16>
 // CHECK: %[[R:.*]]:2 = call @f_0(%[[X]]) : (tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<?xf32>)
 // CHECK: %[[S:.*]] = call @f_1(%[[Y]], %[[X]], %[[R]]#1)
-// CHECK-SAME: (tensor<?x64xf16>, tensor<?x64xf16>, tensor<?xf32>) -> tensor<64xf32>
+// CHECK-SAME: (tensor<?x64xf16>, tensor<?x64xf16>, tensor<?xf32>) -> tensor<1024xf32>
 // CHECK: return %[[R]]#0, %[[S]]
 // CHECK-LABEL: func.func private @f_0(
 // CHECK-SAME: fuse.result_extents = array<i64: 0, 0, 0, 0>
@@ -19,11 +19,11 @@
 // CHECK: arith.extf
 // CHECK: arith.mulf
 // CHECK: linalg.generic {{.*}}"reduction", "parallel"
-func.func @f(%x: tensor<?x64xf16>, %y: tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<64xf32>) {
+func.func @f(%x: tensor<?x64xf16>, %y: tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<1024xf32>) {
   %0:2 = call @f_0(%x) : (tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<?x64xf32>)
   // expected-remark @below {{f_1 computes 1 value(s) that it would have read from f_0}}
-  %1 = call @f_1(%0#1, %y) : (tensor<?x64xf32>, tensor<?x64xf16>) -> tensor<64xf32>
-  return %0#0, %1 : tensor<?x64xf16>, tensor<64xf32>
+  %1 = call @f_1(%0#1, %y) : (tensor<?x64xf32>, tensor<?x64xf16>) -> tensor<1024xf32>
+  return %0#0, %1 : tensor<?x64xf16>, tensor<1024xf32>
 }
 func.func private @f_0(%x: tensor<?x64xf16> {fuse.name = "x"}) -> (tensor<?x64xf16>, tensor<?x64xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 0>} {
@@ -56,20 +56,20 @@ func.func private @f_0(%x: tensor<?x64xf16> {fuse.name = "x"}) -> (tensor<?x64xf
   } -> tensor<?x64xf16>
   return %h, %n : tensor<?x64xf16>, tensor<?x64xf32>
 }
-func.func private @f_1(%n: tensor<?x64xf32>, %y: tensor<?x64xf16> {fuse.name = "y"}) -> tensor<64xf32>
+func.func private @f_1(%n: tensor<?x64xf32>, %y: tensor<?x64xf16> {fuse.name = "y"}) -> tensor<1024xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%n, %y : tensor<?x64xf32>, tensor<?x64xf16>) outs(%init : tensor<64xf32>) {
+       ins(%n, %y : tensor<?x64xf32>, tensor<?x64xf16>) outs(%init : tensor<1024xf32>) {
   ^bb0(%a: f32, %b: f16, %out: f32):
     %w = arith.extf %b : f16 to f32
     %p = arith.mulf %a, %w : f32
     %v = arith.addf %out, %p : f32
     linalg.yield %v : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }
 
 // -----
@@ -79,107 +79,107 @@ func.func private @f_1(%n: tensor<?x64xf32>, %y: tensor<?x64xf16> {fuse.name = "
 // A kernel without remaining results is erased. A value that the host returns is written in any case, but not read
 // where its source has fewer bytes.
 // CHECK-LABEL: func.func @gone(
-// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<512x64xf16>
-// CHECK-NEXT: %[[S:.*]] = call @gone_1(%[[X]]) : (tensor<512x64xf16>) -> tensor<64xf32>
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<65536x1024xf16>
+// CHECK-NEXT: %[[S:.*]] = call @gone_1(%[[X]]) : (tensor<65536x1024xf16>) -> tensor<1024xf32>
 // CHECK-NEXT: return %[[S]]
 // CHECK-NOT: @gone_0
 // CHECK-LABEL: func.func @returned(
-// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<512x64xf16>
-// CHECK-NEXT: %[[W:.*]] = call @returned_0(%[[X]]) : (tensor<512x64xf16>) -> tensor<512x64xf32>
-// CHECK-NEXT: %[[S:.*]] = call @returned_1(%[[X]]) : (tensor<512x64xf16>) -> tensor<64xf32>
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<65536x1024xf16>
+// CHECK-NEXT: %[[W:.*]] = call @returned_0(%[[X]]) : (tensor<65536x1024xf16>) -> tensor<65536x1024xf32>
+// CHECK-NEXT: %[[S:.*]] = call @returned_1(%[[X]]) : (tensor<65536x1024xf16>) -> tensor<1024xf32>
 // CHECK-NEXT: return %[[W]], %[[S]]
-func.func @gone(%x: tensor<512x64xf16>) -> tensor<64xf32> {
-  %0 = call @gone_0(%x) : (tensor<512x64xf16>) -> tensor<512x64xf32>
+func.func @gone(%x: tensor<65536x1024xf16>) -> tensor<1024xf32> {
+  %0 = call @gone_0(%x) : (tensor<65536x1024xf16>) -> tensor<65536x1024xf32>
   // expected-remark @below {{gone_1 computes 1 value(s)}}
-  %1 = call @gone_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
-  return %1 : tensor<64xf32>
+  %1 = call @gone_1(%0) : (tensor<65536x1024xf32>) -> tensor<1024xf32>
+  return %1 : tensor<1024xf32>
 }
-func.func private @gone_0(%x: tensor<512x64xf16>) -> tensor<512x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
-  %e = tensor.empty() : tensor<512x64xf32>
+func.func private @gone_0(%x: tensor<65536x1024xf16>) -> tensor<65536x1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<65536x1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-       ins(%x : tensor<512x64xf16>) outs(%e : tensor<512x64xf32>) {
+       ins(%x : tensor<65536x1024xf16>) outs(%e : tensor<65536x1024xf32>) {
   ^bb0(%a: f16, %out: f32):
     %w = arith.extf %a : f16 to f32
     linalg.yield %w : f32
-  } -> tensor<512x64xf32>
-  return %0 : tensor<512x64xf32>
+  } -> tensor<65536x1024xf32>
+  return %0 : tensor<65536x1024xf32>
 }
-func.func private @gone_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+func.func private @gone_1(%n: tensor<65536x1024xf32>) -> tensor<1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%n : tensor<512x64xf32>) outs(%init : tensor<64xf32>) {
+       ins(%n : tensor<65536x1024xf32>) outs(%init : tensor<1024xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }
-func.func @returned(%x: tensor<512x64xf16>) -> (tensor<512x64xf32>, tensor<64xf32>) {
-  %0 = call @returned_0(%x) : (tensor<512x64xf16>) -> tensor<512x64xf32>
+func.func @returned(%x: tensor<65536x1024xf16>) -> (tensor<65536x1024xf32>, tensor<1024xf32>) {
+  %0 = call @returned_0(%x) : (tensor<65536x1024xf16>) -> tensor<65536x1024xf32>
   // expected-remark @below {{returned_1 computes 1 value(s)}}
-  %1 = call @returned_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
-  return %0, %1 : tensor<512x64xf32>, tensor<64xf32>
+  %1 = call @returned_1(%0) : (tensor<65536x1024xf32>) -> tensor<1024xf32>
+  return %0, %1 : tensor<65536x1024xf32>, tensor<1024xf32>
 }
-func.func private @returned_0(%x: tensor<512x64xf16>) -> tensor<512x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
-  %e = tensor.empty() : tensor<512x64xf32>
+func.func private @returned_0(%x: tensor<65536x1024xf16>) -> tensor<65536x1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<65536x1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-       ins(%x : tensor<512x64xf16>) outs(%e : tensor<512x64xf32>) {
+       ins(%x : tensor<65536x1024xf16>) outs(%e : tensor<65536x1024xf32>) {
   ^bb0(%a: f16, %out: f32):
     %w = arith.extf %a : f16 to f32
     linalg.yield %w : f32
-  } -> tensor<512x64xf32>
-  return %0 : tensor<512x64xf32>
+  } -> tensor<65536x1024xf32>
+  return %0 : tensor<65536x1024xf32>
 }
-func.func private @returned_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+func.func private @returned_1(%n: tensor<65536x1024xf32>) -> tensor<1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%n : tensor<512x64xf32>) outs(%init : tensor<64xf32>) {
+       ins(%n : tensor<65536x1024xf32>) outs(%init : tensor<1024xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }
 
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// The sum of two arrays is one: reading both again moves as many bytes as its store saves, and it is returned besides.
+// The sum of two arrays is one, which is returned besides: reading both again moves more bytes.
 // CHECK-LABEL: func.func @more(
 // CHECK: %[[A:.*]] = call @more_0(
 // CHECK: call @more_1(%[[A]])
-func.func @more(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> (tensor<512x64xf32>, tensor<64xf32>) {
-  %0 = call @more_0(%x, %y) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
-  // expected-remark @below {{more_1 reads what more_0 computes element by element: recomputation would not move fewer bytes}}
-  %1 = call @more_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
-  return %0, %1 : tensor<512x64xf32>, tensor<64xf32>
+func.func @more(%x: tensor<65536x1024xf32>, %y: tensor<65536x1024xf32>) -> (tensor<65536x1024xf32>, tensor<1024xf32>) {
+  %0 = call @more_0(%x, %y) : (tensor<65536x1024xf32>, tensor<65536x1024xf32>) -> tensor<65536x1024xf32>
+  // expected-remark @below {{more_1 reads what more_0 computes element by element: recomputing is predicted to take}}
+  %1 = call @more_1(%0) : (tensor<65536x1024xf32>) -> tensor<1024xf32>
+  return %0, %1 : tensor<65536x1024xf32>, tensor<1024xf32>
 }
-func.func private @more_0(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<512x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
-  %e = tensor.empty() : tensor<512x64xf32>
+func.func private @more_0(%x: tensor<65536x1024xf32>, %y: tensor<65536x1024xf32>) -> tensor<65536x1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<65536x1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
-       ins(%x, %y : tensor<512x64xf32>, tensor<512x64xf32>) outs(%e : tensor<512x64xf32>) {
+       ins(%x, %y : tensor<65536x1024xf32>, tensor<65536x1024xf32>) outs(%e : tensor<65536x1024xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %w = arith.addf %a, %b : f32
     linalg.yield %w : f32
-  } -> tensor<512x64xf32>
-  return %0 : tensor<512x64xf32>
+  } -> tensor<65536x1024xf32>
+  return %0 : tensor<65536x1024xf32>
 }
-func.func private @more_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+func.func private @more_1(%n: tensor<65536x1024xf32>) -> tensor<1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%n : tensor<512x64xf32>) outs(%init : tensor<64xf32>) {
+       ins(%n : tensor<65536x1024xf32>) outs(%init : tensor<1024xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }
 
 // -----
@@ -190,34 +190,34 @@ func.func private @more_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {
 // CHECK-LABEL: func.func @given(
 // CHECK: %[[A:.*]] = call @given_0(
 // CHECK: call @given_1(%[[A]])
-func.func @given(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<64xf32> {
-  %0 = call @given_0(%x, %y) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
+func.func @given(%x: tensor<65536x1024xf32>, %y: tensor<65536x1024xf32>) -> tensor<1024xf32> {
+  %0 = call @given_0(%x, %y) : (tensor<65536x1024xf32>, tensor<65536x1024xf32>) -> tensor<65536x1024xf32>
   // expected-remark @below {{given_1 reads what given_0 computes element by element: a schedule is given}}
-  %1 = call @given_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
-  return %1 : tensor<64xf32>
+  %1 = call @given_1(%0) : (tensor<65536x1024xf32>) -> tensor<1024xf32>
+  return %1 : tensor<1024xf32>
 }
-func.func private @given_0(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<512x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
-  %e = tensor.empty() : tensor<512x64xf32>
+func.func private @given_0(%x: tensor<65536x1024xf32>, %y: tensor<65536x1024xf32>) -> tensor<65536x1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<65536x1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
-       ins(%x, %y : tensor<512x64xf32>, tensor<512x64xf32>) outs(%e : tensor<512x64xf32>) {
+       ins(%x, %y : tensor<65536x1024xf32>, tensor<65536x1024xf32>) outs(%e : tensor<65536x1024xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %w = arith.addf %a, %b : f32
     linalg.yield %w : f32
-  } -> tensor<512x64xf32>
-  return %0 : tensor<512x64xf32>
+  } -> tensor<65536x1024xf32>
+  return %0 : tensor<65536x1024xf32>
 }
-func.func private @given_1(%n: tensor<512x64xf32>) -> tensor<64xf32>
+func.func private @given_1(%n: tensor<65536x1024xf32>) -> tensor<1024xf32>
     attributes {fuse.kernel, fuse.schedule = {}, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%n : tensor<512x64xf32>) outs(%init : tensor<64xf32>) {
+       ins(%n : tensor<65536x1024xf32>) outs(%init : tensor<1024xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }
 
 // -----
@@ -229,33 +229,33 @@ func.func private @given_1(%n: tensor<512x64xf32>) -> tensor<64xf32>
 // CHECK: %[[A:.*]] = call @twice_0(
 // CHECK: call @twice_1(%[[A]])
 // CHECK: call @twice_0(%[[A]], %[[A]])
-func.func @twice(%x: tensor<512x64xf32>) -> (tensor<512x64xf32>, tensor<64xf32>) {
-  %0 = call @twice_0(%x, %x) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
-  %1 = call @twice_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
-  %2 = call @twice_0(%0, %0) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
-  return %2, %1 : tensor<512x64xf32>, tensor<64xf32>
+func.func @twice(%x: tensor<65536x1024xf32>) -> (tensor<65536x1024xf32>, tensor<1024xf32>) {
+  %0 = call @twice_0(%x, %x) : (tensor<65536x1024xf32>, tensor<65536x1024xf32>) -> tensor<65536x1024xf32>
+  %1 = call @twice_1(%0) : (tensor<65536x1024xf32>) -> tensor<1024xf32>
+  %2 = call @twice_0(%0, %0) : (tensor<65536x1024xf32>, tensor<65536x1024xf32>) -> tensor<65536x1024xf32>
+  return %2, %1 : tensor<65536x1024xf32>, tensor<1024xf32>
 }
-func.func private @twice_0(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<512x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
-  %e = tensor.empty() : tensor<512x64xf32>
+func.func private @twice_0(%x: tensor<65536x1024xf32>, %y: tensor<65536x1024xf32>) -> tensor<65536x1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<65536x1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
-       ins(%x, %y : tensor<512x64xf32>, tensor<512x64xf32>) outs(%e : tensor<512x64xf32>) {
+       ins(%x, %y : tensor<65536x1024xf32>, tensor<65536x1024xf32>) outs(%e : tensor<65536x1024xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %w = arith.addf %a, %b : f32
     linalg.yield %w : f32
-  } -> tensor<512x64xf32>
-  return %0 : tensor<512x64xf32>
+  } -> tensor<65536x1024xf32>
+  return %0 : tensor<65536x1024xf32>
 }
-func.func private @twice_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+func.func private @twice_1(%n: tensor<65536x1024xf32>) -> tensor<1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%n : tensor<512x64xf32>) outs(%init : tensor<64xf32>) {
+       ins(%n : tensor<65536x1024xf32>) outs(%init : tensor<1024xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }
 
 // -----
@@ -311,53 +311,53 @@ func.func private @product_1(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> te
 // CHECK-LABEL: func.func @left(
 // CHECK: %[[A:.*]]:2 = call @left_0(
 // CHECK: call @left_1(%[[A]]#0)
-func.func @left(%x: tensor<512x64xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tensor<512xf32>) {
-  %0:2 = call @left_0(%x, %y) : (tensor<512x64xf32>, tensor<64xf32>) -> (tensor<512x64xf32>, tensor<512xf32>)
+func.func @left(%x: tensor<65536x1024xf32>, %y: tensor<1024xf32>) -> (tensor<1024xf32>, tensor<65536xf32>) {
+  %0:2 = call @left_0(%x, %y) : (tensor<65536x1024xf32>, tensor<1024xf32>) -> (tensor<65536x1024xf32>, tensor<65536xf32>)
   // expected-remark @below {{the remaining ops of left_0 cannot share a kernel: no op's loops span both iteration spaces}}
-  %1 = call @left_1(%0#0) : (tensor<512x64xf32>) -> tensor<64xf32>
-  return %1, %0#1 : tensor<64xf32>, tensor<512xf32>
+  %1 = call @left_1(%0#0) : (tensor<65536x1024xf32>) -> tensor<1024xf32>
+  return %1, %0#1 : tensor<1024xf32>, tensor<65536xf32>
 }
-func.func private @left_0(%x: tensor<512x64xf32>, %y: tensor<64xf32>) -> (tensor<512x64xf32>, tensor<512xf32>)
+func.func private @left_0(%x: tensor<65536x1024xf32>, %y: tensor<1024xf32>) -> (tensor<65536x1024xf32>, tensor<65536xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
   %e0 = tensor.empty() : tensor<f32>
   %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
   %s = linalg.generic {indexing_maps = [#one, #all], iterator_types = ["reduction"]}
-       ins(%y : tensor<64xf32>) outs(%i0 : tensor<f32>) {
+       ins(%y : tensor<1024xf32>) outs(%i0 : tensor<f32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
   } -> tensor<f32>
-  %e1 = tensor.empty() : tensor<512xf32>
-  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<512xf32>) -> tensor<512xf32>
+  %e1 = tensor.empty() : tensor<65536xf32>
+  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<65536xf32>) -> tensor<65536xf32>
   %r = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
-       ins(%x : tensor<512x64xf32>) outs(%i1 : tensor<512xf32>) {
+       ins(%x : tensor<65536x1024xf32>) outs(%i1 : tensor<65536xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<512xf32>
-  %e2 = tensor.empty() : tensor<512x64xf32>
+  } -> tensor<65536xf32>
+  %e2 = tensor.empty() : tensor<65536x1024xf32>
   %n = linalg.generic {indexing_maps = [#id, #col, #none, #row, #id], iterator_types = ["parallel", "parallel"]}
-       ins(%x, %y, %s, %r : tensor<512x64xf32>, tensor<64xf32>, tensor<f32>, tensor<512xf32>) outs(%e2 : tensor<512x64xf32>) {
+       ins(%x, %y, %s, %r : tensor<65536x1024xf32>, tensor<1024xf32>, tensor<f32>, tensor<65536xf32>) outs(%e2 : tensor<65536x1024xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %out: f32):
     %v = arith.mulf %a, %b : f32
     %w = arith.mulf %v, %c : f32
     %z = arith.mulf %w, %d : f32
     linalg.yield %z : f32
-  } -> tensor<512x64xf32>
-  return %n, %r : tensor<512x64xf32>, tensor<512xf32>
+  } -> tensor<65536x1024xf32>
+  return %n, %r : tensor<65536x1024xf32>, tensor<65536xf32>
 }
-func.func private @left_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+func.func private @left_1(%n: tensor<65536x1024xf32>) -> tensor<1024xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%n : tensor<512x64xf32>) outs(%init : tensor<64xf32>) {
+       ins(%n : tensor<65536x1024xf32>) outs(%init : tensor<1024xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }
 
 // -----
@@ -414,11 +414,11 @@ func.func private @sized_1(%n: tensor<?x64xf32>) -> tensor<?x64xf32>
 // CHECK-LABEL: func.func @two_operations(
 // CHECK: %[[R:.*]]:2 = call @f_0(
 // CHECK: call @f_1(%[[R]]#1, 
-func.func @two_operations(%x: tensor<?x64xf16>, %y: tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<64xf32>) {
+func.func @two_operations(%x: tensor<?x64xf16>, %y: tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<1024xf32>) {
   %0:2 = call @f_0(%x) : (tensor<?x64xf16>) -> (tensor<?x64xf16>, tensor<?x64xf32>)
   // expected-remark @below {{f_1 reads what f_0 computes element by element: fusion is off}}
-  %1 = call @f_1(%0#1, %y) : (tensor<?x64xf32>, tensor<?x64xf16>) -> tensor<64xf32>
-  return %0#0, %1 : tensor<?x64xf16>, tensor<64xf32>
+  %1 = call @f_1(%0#1, %y) : (tensor<?x64xf32>, tensor<?x64xf16>) -> tensor<1024xf32>
+  return %0#0, %1 : tensor<?x64xf16>, tensor<1024xf32>
 }
 func.func private @f_0(%x: tensor<?x64xf16> {fuse.name = "x"}) -> (tensor<?x64xf16>, tensor<?x64xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 0>} {
@@ -451,18 +451,18 @@ func.func private @f_0(%x: tensor<?x64xf16> {fuse.name = "x"}) -> (tensor<?x64xf
   } -> tensor<?x64xf16>
   return %h, %n : tensor<?x64xf16>, tensor<?x64xf32>
 }
-func.func private @f_1(%n: tensor<?x64xf32>, %y: tensor<?x64xf16> {fuse.name = "y"}) -> tensor<64xf32>
+func.func private @f_1(%n: tensor<?x64xf32>, %y: tensor<?x64xf16> {fuse.name = "y"}) -> tensor<1024xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%n, %y : tensor<?x64xf32>, tensor<?x64xf16>) outs(%init : tensor<64xf32>) attrs = {fuse.operation = 3 : i64} {
+       ins(%n, %y : tensor<?x64xf32>, tensor<?x64xf16>) outs(%init : tensor<1024xf32>) attrs = {fuse.operation = 3 : i64} {
   ^bb0(%a: f32, %b: f16, %out: f32):
     %w = arith.extf %b : f16 to f32
     %p = arith.mulf %a, %w : f32
     %v = arith.addf %out, %p : f32
     linalg.yield %v : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }

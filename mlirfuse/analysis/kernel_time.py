@@ -1,0 +1,36 @@
+"""The predicted time of a tensor kernel: the number by which passes compare one kernel with two."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.scheduling_problem import scheduling_problem
+from mlirfuse.dialect.attributes import SCHEDULE
+from mlirfuse.machine.model import MachineModel
+from mlirfuse.schedule.contractions.heuristics import choose_contraction
+from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.target import Target
+
+
+def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineModel) -> Prediction:
+    """What a kernel on tensors is predicted to take, with the schedule that it has or would get.
+
+    Dynamic extents are assumed to be large (`schedule/predict/space.py`, for contractions `contractions/grid.py`).
+
+    Args:
+        kernel: a tensor kernel.
+        target: the architecture that it is scheduled for.
+        machine: the speeds of the device.
+
+    Raises:
+        ScheduleError: the kernel's ops share no iteration space, or no schedule fits.
+    """
+    problem = scheduling_problem(kernel, *kernel_space(kernel))
+    given = schedule_of(kernel) if SCHEDULE in kernel.attributes else None
+    if isinstance(problem, Problem):
+        return predict(given or choose_schedule(problem, target), problem, machine)
+    return predict_contraction(given or choose_contraction(problem, target), problem, machine)
