@@ -15,6 +15,8 @@ from tests.fuzzing.options import with_options
 from tests.fuzzing.program import Number, Program, Statement, run_statement
 from tests.fuzzing.types import DTYPES, FLOAT8, FLOATS, INTEGERS, Refused, kind
 
+ALIGNED = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
+
 SIZES = (0, 1, 2, 3, 7, 31, 33, 127, 129, 255, 257, 1000, 1025, 2049, 5140)
 
 
@@ -39,9 +41,12 @@ PROFILES = {
     "middle": Profile(6000, 200_000),
     "large": Profile(70_000, 20_000_000),
     "wide": Profile(100_000, 20_000_000, 8, (1, 1, 2, 3, 5, 1600, 4099, 5140, 12288, 20480, 33000)),
+    "aligned": Profile(6000, 200_000, 12, ALIGNED),
+    "aligned_large": Profile(70_000, 20_000_000, 25, (*ALIGNED, 2048, 4096)),
 }
 """`small` for tests of the interpreter, `middle` for longer runs of it, `large` for PTX and the GPU; rows of
-`wide` ones take many warps, several fragments a thread, and clusters."""
+`wide` ones take many warps, several fragments a thread, and clusters; `aligned` extents are those of real models, which
+vectors, tensor maps and tiles divide."""
 
 
 LEAST = 3

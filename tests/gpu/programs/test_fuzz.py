@@ -15,7 +15,11 @@ cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
-PROGRAMS = [("large", seed) for seed in range(40_000, 40_240)] + [("wide", seed) for seed in range(50_000, 50_020)]
+PROGRAMS = [
+    *[("large", seed) for seed in range(40_000, 40_240)],
+    *[("wide", seed) for seed in range(50_000, 50_020)],
+    *[("aligned_large", seed) for seed in range(60_000, 60_040)],
+]
 
 
 @pytest.mark.parametrize(("profile", "seed"), PROGRAMS)

@@ -1,4 +1,4 @@
-"""500 random programs from fixed seeds, in the interpreter: right within their bounds, none refused.
+"""520 random programs from fixed seeds, in the interpreter: right within their bounds, none refused.
 
 `python -m tests.fuzzing` (`make fuzz`) runs others, and makes failing ones small; the number in a test's name is the
 seed.
@@ -18,6 +18,7 @@ PROGRAMS = [
     *[("levels", "small", seed) for seed in range(10_000, 10_080)],
     *[("interpret", "middle", seed) for seed in range(20_000, 20_030)],
     *[("interpret", "wide", seed) for seed in range(30_000, 30_010)],
+    *[("interpret", "aligned", seed) for seed in range(50_000, 50_020)],
 ]
 
 
