@@ -20,7 +20,7 @@ from mlirfuse.distribution.exchange.partials import (
     Partial,
     Partials,
 )
-from mlirfuse.distribution.threads.fragments import Fragments, Key, elements
+from mlirfuse.distribution.threads.fragments import Fragments, Key, elements, fragment_alignment
 from mlirfuse.distribution.threads.guard import Guard, both
 from mlirfuse.distribution.threads.scalars import add, constant, less, minimum, multiply, remainder
 from mlirfuse.distribution.threads.shuffles import lane_offsets
@@ -104,7 +104,7 @@ class Slots:
                 for fragment, buffer in zip(fragments, self.buffers, strict=True):
                     index = self.local_index(key)
                     if isinstance(fragment.type, ir.VectorType):
-                        vector.StoreOp(fragment, buffer, [index], alignment=_alignment(fragment.type))
+                        vector.StoreOp(fragment, buffer, [index], alignment=fragment_alignment(fragment.type))
                     else:
                         memref.StoreOp(fragment, buffer, [index])
 
@@ -213,7 +213,7 @@ class Slots:
         index = self._receiver_index(key, sender)
         return Partial(
             tuple(
-                vector.LoadOp(t, buffer, [index], alignment=_alignment(t)).result
+                vector.LoadOp(t, buffer, [index], alignment=fragment_alignment(t)).result
                 if isinstance(t, ir.VectorType)
                 else memref.LoadOp(buffer, [index]).result
                 for t, buffer in zip(types, self.buffers, strict=True)
@@ -225,7 +225,10 @@ class Slots:
         if partial.width > 1:
             return [
                 vector.LoadOp(
-                    partial.type, buffer, [self._receiver_index(key, constant(n))], alignment=_alignment(partial.type)
+                    partial.type,
+                    buffer,
+                    [self._receiver_index(key, constant(n))],
+                    alignment=fragment_alignment(partial.type),
                 ).result
                 for n in range(self.senders)
             ]
@@ -285,8 +288,3 @@ class Slots:
                 position = term if position is None else add(term, position)
             step *= layout.repeats[dim] * layout.repeat_stride(dim)
         return position
-
-
-def _alignment(fragment: ir.Type) -> int:
-    vector_type = ir.VectorType(fragment)
-    return min(16, vector_type.shape[0] * from_mlir(vector_type.element_type).bytes)

@@ -15,6 +15,8 @@ from mlir.dialects import vector
 
 from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.support.dtypes import from_mlir
 
 Key = tuple[int, ...]
 """The number of a fragment in each dimension of the layout: the repeat, then the repeat within the warp."""
@@ -142,6 +144,12 @@ class Fragments:
 def fragment_type(width: int, element_type: ir.Type) -> ir.Type:
     """`vector<width x T>`, or plain `T` for one element."""
     return ir.VectorType.get([width], element_type) if width > 1 else element_type
+
+
+def fragment_alignment(fragment: ir.Type) -> int:
+    """Bytes that a fragment in shared memory is aligned to, where fragments of its type lie side by side."""
+    vector_type = ir.VectorType(fragment)
+    return min(WIDEST_ACCESS, vector_type.shape[0] * from_mlir(vector_type.element_type).bytes)
 
 
 def widen(value: ir.Value, width: int) -> ir.Value:

@@ -11,7 +11,7 @@ from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.exchange.partials import forbid_unrolling
 from mlirfuse.distribution.mma.contract import Multiply
 from mlirfuse.distribution.mma.contraction_operands import Product, SharedOperand
-from mlirfuse.distribution.threads.fragments import Fragments, Key, fragment_type, widen
+from mlirfuse.distribution.threads.fragments import Fragments, Key, fragment_alignment, fragment_type, widen
 from mlirfuse.distribution.threads.scalars import add, constant
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
@@ -179,7 +179,9 @@ def _along_k(operand: SharedOperand, outer: ir.Value, k: ir.Value, steps: int) -
 
 def _vector(operand: SharedOperand, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
     fragment = fragment_type(count, operand.element_type)
-    return vector.LoadOp(fragment, operand.slot, operand.indices(outer, k), alignment=_alignment(fragment)).result
+    return vector.LoadOp(
+        fragment, operand.slot, operand.indices(outer, k), alignment=fragment_alignment(fragment)
+    ).result
 
 
 def _packed(elements: Sequence[ir.Value]) -> ir.Value:
@@ -187,11 +189,6 @@ def _packed(elements: Sequence[ir.Value]) -> ir.Value:
     if len(elements) == 1:
         return elements[0]
     return vector.FromElementsOp(fragment_type(len(elements), elements[0].type), elements).result
-
-
-def _alignment(fragment: ir.Type) -> int:
-    vector_type = ir.VectorType(fragment)
-    return vector_type.shape[0] * from_mlir(vector_type.element_type).bytes
 
 
 def _extended(value: ir.Value, target: ir.Type) -> ir.Value:
