@@ -17,6 +17,7 @@ from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import row_candidates
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule, narrow_multi_pass_schedule, shared_schedule
 from mlirfuse.schedule.rows.column_tiles import column_tile_schedule
+from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
@@ -58,7 +59,10 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
     if not needs_grid:
         yield "rows", (candidate.schedule for candidate in row_candidates(problem, target))
         yield "chunked", _chunked(problem, target)
+        yield "streamed", streamed_schedules(problem, target)
         yield "column_tiles", filter(None, [column_tile_schedule(problem, target)])
+    elif len({part.dims for part in problem.reductions if part.dims}) == 1:  # extents known at run time
+        yield "streamed", streamed_schedules(problem, target)
     if problem.persistent_loop is not None:
         yield "columns", filter(None, [column_schedule(problem)])
         yield "loop", _loops(problem, target)

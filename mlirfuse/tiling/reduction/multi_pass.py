@@ -31,10 +31,24 @@ FEWEST_SHARED = 3
 
 
 def emit_multi_pass(
-    program: TileProgram, space: IterationSpace, structures: Sequence[OpStructure], schedule: Schedule, chunked: int
+    program: TileProgram,
+    space: IterationSpace,
+    structures: Sequence[OpStructure],
+    schedule: Schedule,
+    chunked: int,
+    outer: Sequence[int] = (),
 ) -> None:
-    """Emits the body of a block: passes over chunks of dimension `chunked`, and the ops on row values between them."""
-    _MultiPass(program, space, list(by_reduction_depth(structures)), schedule, chunked).emit()
+    """Emits the body of a block: passes over chunks of the reduced dimensions, and the ops on row values between them.
+
+    Args:
+        program: the tile program.
+        space: the kernel's iteration space.
+        structures: its ops.
+        schedule: the tile and the layout.
+        chunked: the dimension of the innermost loop, whose last chunk may be smaller.
+        outer: the dimensions of the loops around it, outermost first; tiles divide their extents.
+    """
+    _MultiPass(program, space, list(by_reduction_depth(structures)), schedule, chunked, tuple(outer)).emit()
 
 
 @dataclass
@@ -44,6 +58,7 @@ class _MultiPass:
     structures: list[OpStructure]
     schedule: Schedule
     chunked: int
+    outer: tuple[int, ...] = ()
     row_values: dict[ir.Value, ir.Value] = field(default_factory=dict)
     stages: dict[Read, ir.Value] = field(default_factory=dict)
 
@@ -52,6 +67,8 @@ class _MultiPass:
         self.row_values.update(self.program.scalars)
         self.extent = self.space.extents[self.chunked]
         self.chunk = self.schedule.tile[self.chunked]
+        self.looped = {self.chunked, *self.outer}
+        self.positions: dict[int, ir.Value] = {}  # of the loops around the innermost one
 
     def emit(self) -> None:
         levels = sorted({self.depths[s.op] for s in self.structures if self._accumulates(s)})
@@ -73,11 +90,11 @@ class _MultiPass:
             self._pass_over([], lambda emitter, _: self._write(emitter, varying), staged=True)
 
     def _varies(self, structure: OpStructure) -> bool:
-        return self.chunked in self.space.loops[structure.op]
+        return not self.looped.isdisjoint(self.space.loops[structure.op])
 
     def _accumulates(self, structure: OpStructure) -> bool:
-        """Whether an op reduces the chunked dimension; a reduction of extents of 1 alone is emitted for each chunk."""
-        return self.chunked in self.space.reduced.get(structure.op, ())
+        """Whether an op reduces looped dimensions; a reduction of extents of 1 alone is emitted for each chunk."""
+        return not self.looped.isdisjoint(self.space.reduced.get(structure.op, ()))
 
     def _emit_row_ops(self, level: int) -> None:
         """Emits the ops of a level that do not vary along the row."""
@@ -112,26 +129,59 @@ class _MultiPass:
             self.row_values[s.op.results[0]] = result
 
     def _pass_over(self, reductions: Sequence[OpStructure], step: Step, *, staged: bool) -> list[Accumulators]:
-        """Emits `step` for every chunk; returns the accumulators of the loop, if there is one, and of remainders."""
+        """Emits `step` for every chunk; returns the accumulators of each of `_tiles`."""
+        starts = [self._initial(reductions, tile) for tile in self._tiles()]
+        return self._pass_within(self.outer, starts, reductions, step, staged)
+
+    def _pass_within(
+        self,
+        outer: Sequence[int],
+        starts: list[Accumulators],
+        reductions: Sequence[OpStructure],
+        step: Step,
+        staged: bool,
+    ) -> list[Accumulators]:
+        """Emits the loops over `outer` dimensions, around a pass over the chunks; carries the accumulators through."""
+        if not outer:
+            return self._pass_over_chunks(starts, reductions, step, staged)
+        first, *rest = outer
+        extent = self.space.extents[first]
+        end = dynamic_extent(self.space, first, self.program.buffers) if extent is None else index(extent)
+        flat = [value for start in starts for value in start]
+        loop = scf.ForOp(index(0), end, index(self.schedule.tile[first]), flat)
+        with ir.InsertionPoint(loop.body):
+            self.positions[first] = loop.induction_variable
+            carried = self._by_tile(loop.inner_iter_args, len(starts))
+            found = self._pass_within(rest, carried, reductions, step, staged)
+            scf.YieldOp([value for accumulators in found for value in accumulators])
+        del self.positions[first]
+        return self._by_tile(loop.results, len(starts))
+
+    @staticmethod
+    def _by_tile(values: Sequence[ir.Value], tiles: int) -> list[Accumulators]:
+        """Accumulators that a loop carries, one list for each tile."""
+        each = len(values) // tiles
+        return [list(values)[i * each : (i + 1) * each] for i in range(tiles)]
+
+    def _pass_over_chunks(
+        self, starts: list[Accumulators], reductions: Sequence[OpStructure], step: Step, staged: bool
+    ) -> list[Accumulators]:
+        """Emits `step` for the chunks of the innermost looped dimension; returns the accumulators of each tile."""
         if self.extent is None:
-            return [self._pass_over_groups(reductions, step)]
+            return [self._pass_over_groups(starts[0], reductions, step)]
         accumulated: list[Accumulators] = []
         remainders = self._remainders()
         position = self.extent - sum(remainders)
         if position:
-            start = self._initial(reductions, self.schedule.tile)
-            accumulated.append(self._loop(index(0), index(position), start, step, staged=staged))
-        for size in remainders:
-            tile = self._tile_of(size)
-            start = self._initial(reductions, tile)
-            accumulated.append(step(self._emitter(tile, index(position), staged), start))
+            accumulated.append(self._loop(index(0), index(position), starts[0], step, staged=staged))
+        for size, start in zip(remainders, starts[len(accumulated) :], strict=True):
+            accumulated.append(step(self._emitter(self._tile_of(size), index(position), staged), start))
             position += size
         return accumulated
 
-    def _pass_over_groups(self, reductions: Sequence[OpStructure], step: Step) -> Accumulators:
+    def _pass_over_groups(self, start: Accumulators, reductions: Sequence[OpStructure], step: Step) -> Accumulators:
         """Emits `step` for every chunk of a dynamic extent, in groups of `GROUP`; the last chunk may be partial."""
         extent = dynamic_extent(self.space, self.chunked, self.program.buffers)
-        start = self._initial(reductions, self.schedule.tile)
         if not reductions:
             return self._loop(index(0), extent, start, step)
         length = GROUP * self.chunk
@@ -139,7 +189,7 @@ class _MultiPass:
         with ir.InsertionPoint(groups.body):
             end_of_group = apply(ir.AffineExpr.get_dim(0) + length, groups.induction_variable)
             end = arith.MinUIOp(end_of_group, extent).result
-            sums = self._loop(groups.induction_variable, end, start, step)
+            sums = self._loop(groups.induction_variable, end, self._initial(reductions, self.schedule.tile), step)
             carried = zip(reductions, groups.inner_iter_args, sums, strict=True)
             scf.YieldOp([combine(s, accumulator, partial, None) for s, accumulator, partial in carried])
         return list(groups.results)
@@ -194,6 +244,8 @@ class _MultiPass:
 
     def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False) -> TileEmitter:
         offsets = list(self.program.offsets)
+        for dim in self.outer:
+            offsets[dim] = self.positions.get(dim, offsets[dim])
         offsets[self.chunked] = position
         ends = ragged_dims(self.space, tile) if self.extent is None else frozenset()
         transfers = TileTransfers(

@@ -1,0 +1,125 @@
+"""Schedules of reductions over any dimensions in any memory order: blocks stream what they reduce, in loops.
+
+Lanes follow memory: along the dimension in which it is contiguous, whether reduced or kept, then along the next ones.
+A block has a tile of what is kept and loops over what is reduced, so that its code does not grow with extents. Warps
+along what is kept have nothing to exchange; warps along what is reduced make more blocks of few results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import Target
+
+THREADS = (128, 256, 512)
+"""Threads of a block."""
+
+HELD_REGISTERS = 96
+"""Registers of a thread for partial results and what is read, at most."""
+
+FEWER = 4
+"""Share of the fragments that fit a thread's registers, as its inverse, that other candidates load at once: more blocks
+fit an SM then."""
+
+
+@dataclass(frozen=True)
+class _Split:
+    """How lanes and warps are dealt out.
+
+    Attributes:
+        contiguous: lanes along the contiguous dimension.
+        along_memory: whether the other lanes follow memory; if not, they lie along what is reduced.
+        kept: warps along what is kept.
+        reduced: warps along what is reduced.
+        fragments: of a thread.
+    """
+
+    contiguous: int
+    along_memory: bool
+    kept: int
+    reduced: int
+    fragments: int
+
+
+def streamed_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
+    """Schedules of blocks that loop over the reduced dimensions; none where nothing is reduced.
+
+    Args:
+        problem: the kernel's iteration space and traffic; all reductions are over the same dimensions.
+        target: the architecture.
+    """
+    if not problem.reduced:
+        return
+    found = (_schedule(problem, split) for split in _splits(problem, target))
+    for schedule in dict.fromkeys(found):
+        if _leaves_remainders(schedule, problem):
+            continue
+        if not check_schedule(schedule, problem.extents, problem.reduced, target):
+            yield schedule
+
+
+def _splits(problem: Problem, target: Target) -> Iterator[_Split]:
+    most = _most_fragments(problem)
+    for contiguous in _contiguous_lanes(problem):
+        for along_memory in (True, False) if contiguous < WARP else (True,):
+            for threads in THREADS:
+                warps = min(threads, target.max_threads_per_block) // WARP
+                for kept in {1, 1 << warps.bit_length() // 2, warps}:
+                    for fragments in {most, max(1, most // FEWER)}:
+                        yield _Split(contiguous, along_memory, kept, warps // kept, fragments)
+
+
+def _most_fragments(problem: Problem) -> int:
+    """Vectors that a thread can add up side by side; a power of two."""
+    each = sum(part.bytes for part in problem.reductions) + problem.read_bytes
+    most = HELD_REGISTERS * REGISTER_BYTES // (each * problem.vector)
+    return 1 << max(1, most).bit_length() - 1
+
+
+def _contiguous_lanes(problem: Problem) -> set[int]:
+    """Lanes along contiguous memory: as many as have work, and as many as leave none idle."""
+    extent = problem.extents[problem.vector_dim]
+    vectors = WARP if extent is None else -(-extent // problem.vector)
+    most = min(WARP, 1 << (vectors - 1).bit_length())
+    return {most, min(most, vectors & -vectors)}
+
+
+def _schedule(problem: Problem, split: _Split) -> Schedule:
+    """The schedule of a split; what finds no room along its dimensions goes to the others."""
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+    inner = sorted(range(problem.rank), key=lambda d: (d != problem.vector_dim, -d))
+    reduced = [d for d in inner if d in problem.reduced]
+    kept = [d for d in inner if d not in problem.reduced]
+    fill.add_lanes(problem.vector_dim, split.contiguous)
+    others = [d for d in inner if d != problem.vector_dim]
+    for dim in others if split.along_memory else sorted(others, key=lambda d: d not in problem.reduced):
+        fill.add_lanes(dim)
+    fill.rest_of_lanes(inner[0])
+    _add_warps(fill, kept, split.kept)
+    _add_warps(fill, reduced, split.kept * split.reduced)
+    _add_warps(fill, kept, split.kept * split.reduced)
+    for dim in (*reduced, *kept):
+        room = split.fragments // prod(fill.repeats)
+        fill.repeats[dim] *= 1 << min(room, fill.left(dim)).bit_length() - 1
+    layout = fill.layout()
+    tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
+    return Schedule(tile, layout, "multi_pass")
+
+
+def _add_warps(fill: LayoutBuilder, dims: Iterable[int], most: int) -> None:
+    """Adds warps along dimensions, one after the other, up to `most` of the block."""
+    for dim in dims:
+        fill.add_warps(dim, most)
+
+
+def _leaves_remainders(schedule: Schedule, problem: Problem) -> bool:
+    """Whether tiles leave remainders in several reduced dimensions, of which loops allow one."""
+    sizes = ((problem.extents[d], schedule.tile[d]) for d in problem.reduced)
+    return sum(size > 1 and (extent is None or extent % size > 0) for extent, size in sizes) > 1
