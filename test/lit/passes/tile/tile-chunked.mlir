@@ -42,7 +42,7 @@ func.func private @f_0(%x: tensor<?x1000xf32>) -> tensor<?xf32>
 // CHECK: vector.transfer_write %[[X]], %[[STAGE]][%{{.*}}, %[[I]]]
 // CHECK: scf.yield
 // CHECK: vector.multi_reduction <add>
-// CHECK: scf.for %[[J:.*]] =
+// CHECK: scf.for %[[J:[a-z0-9]+]] =
 // CHECK-NOT: %arg0
 // CHECK: vector.transfer_read %[[STAGE]][%{{.*}}, %[[J]]]
 // CHECK: arith.subf
@@ -157,12 +157,62 @@ func.func private @joint_0(%x: tensor<8x1024xf32>) -> (tensor<8xf32>, tensor<8xf
 
 // -----
 
-#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 1, 1, 32>, warps = array<i64: 1, 1, 2>, repeats = array<i64: 1, 1, 1>, blocks = array<i64: 1, 1, 1>}
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 1, 1, 32>, warps = array<i64: 1, 1, 2>, repeats = array<i64: 1, 2, 1>, blocks = array<i64: 1, 1, 1>}
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #row = affine_map<(d0, d1, d2) -> (d0)>
-// expected-error @below {{tile (1, 2, 256) is partial in dimensions [1, 2]; one may be chunked}}
-func.func private @two_passes_0(%x: tensor<8x4x1024xf32>) -> tensor<8xf32>
+// Loops over two reduced dimensions are nested, the innermost in memory inside; its remainder is a smaller tile after
+// each of its loops, with accumulators of its own.
+// CHECK-LABEL: func.func private @two_passes_0_kernel(
+// CHECK: %[[OUTER:.*]]:2 = scf.for %[[J:[a-z0-9]+]] = %c0{{.*}} to %c4{{.*}} step %c2{{.*}} iter_args(%[[A:[a-z0-9]+]] = %{{.*}}, %[[R:[a-z0-9]+]] = %{{.*}}) -> (vector<1x2x256xf32>, vector<1x2x232xf32>)
+// CHECK: %[[INNER:.*]] = scf.for %[[K:[a-z0-9]+]] = %c0{{.*}} to %c768{{.*}} step %c256{{.*}} iter_args(%{{.*}} = %[[A]]) -> (vector<1x2x256xf32>)
+// CHECK: vector.transfer_read %arg0[%{{.*}}, %[[J]], %[[K]]],
+// CHECK: vector.transfer_read %arg0[%{{.*}}, %[[J]], %c768{{.*}}] {{.*}} vector<1x2x232xf32>
+// CHECK: %[[LAST:.*]] = arith.addf %[[R]],
+// CHECK: scf.yield %[[INNER]], %[[LAST]]
+// CHECK: vector.multi_reduction <add>, %[[OUTER]]#0
+// CHECK: vector.multi_reduction <add>, %[[OUTER]]#1
+func.func private @two_passes_0(%x: tensor<8x4x1000xf32>) -> tensor<8xf32>
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 2, 256>, persistence = "multi_pass", layout = #layout}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction", "reduction"]}
+       ins(%x : tensor<8x4x1000xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 1, 1, 32>, warps = array<i64: 1, 1, 2>, repeats = array<i64: 1, 3, 1>, blocks = array<i64: 1, 1, 1>}
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#row = affine_map<(d0, d1, d2) -> (d0)>
+// expected-error @below {{tile (1, 3, 256) does not divide the extents of dimensions [1, 2]; it may leave a remainder in one}}
+func.func private @two_passes_0(%x: tensor<8x4x1000xf32>) -> tensor<8xf32>
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 3, 256>, persistence = "multi_pass", layout = #layout}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction", "reduction"]}
+       ins(%x : tensor<8x4x1000xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 1, 1, 32>, warps = array<i64: 1, 1, 2>, repeats = array<i64: 1, 2, 1>, blocks = array<i64: 1, 1, 1>}
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#row = affine_map<(d0, d1, d2) -> (d0)>
+// expected-error @below {{tile (1, 2, 256) is partial in dimensions [1, 2]; rows in shared memory are chunked along one}}
+func.func private @two_passes_0(%x: tensor<8x4x1024xf32>) -> tensor<8xf32>
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 2, 256>, persistence = "shared", layout = #layout}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<8xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
