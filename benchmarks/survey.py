@@ -104,11 +104,6 @@ def main(arguments: list[str] | None = None) -> int:
     if problem := missing():
         console.print(problem)
         return 2
-    from survey_measure import has_fusion_option
-
-    if options.fusion_off and not has_fusion_option():
-        console.print('without the column "fusion off": mf.fuse has no option `fusion` yet')
-        options.fusion_off = False
     about = machine() | {"jobs": str(options.jobs)}
     earlier = [path for path in (*options.done, rows_path) if path.exists()]
     done = {row["name"] for row in read_rows(earlier) if speed(row) is not None}

@@ -50,13 +50,6 @@ class Prepared:
     row: dict[str, Any] = field(default_factory=dict)
 
 
-def has_fusion_option() -> bool:
-    """Whether `mf.fuse` can be told to make a kernel of each operation."""
-    from mlirfuse.api.options import Options
-
-    return "fusion" in Options.__annotations__
-
-
 def start() -> None:
     """Imports what first calls would import, so that these are timed without."""
     import torch
@@ -81,7 +74,7 @@ def prepare(program: Program, unfused: bool, alone: Any) -> Prepared:
     eager = _torch_function(program)
     calls[EAGER] = eager
     if unfused:
-        calls[UNFUSED] = mf.fuse(traced(program, mf), fusion="off")  # type: ignore[call-arg]
+        calls[UNFUSED] = mf.fuse(traced(program, mf), fusion="off")
     if program.compiled:
         calls[COMPILED] = torch.compile(eager, dynamic=False)
     row: dict[str, Any] = {"name": program.name, "domain": program.domain, "failures": {}, "first_call_seconds": {}}

@@ -101,8 +101,9 @@ class Program:
         return float(eval(self.flops, {}, dict(self.sizes))) if self.flops else 0.0  # the table's own text
 
     def product_dtype(self) -> str:
-        """The dtype of the operands of its matrix products, for the rate of the tensor cores."""
-        return min((a for a in self.arguments() if len(a.shape) > 1), key=lambda a: a.nbytes / a.elements).dtype
+        """The dtype of the operands of its matrix products, for the rate of the tensor cores; "" without products."""
+        matrices = (a for a in self.arguments() if len(a.shape) > 1)
+        return min(matrices, key=lambda a: a.nbytes / a.elements).dtype if self.flops else ""
 
 
 def parse(text: str, sizes: Mapping[str, int]) -> tuple[Argument, ...]:
