@@ -39,7 +39,7 @@ TILE = (
 GPU = (
     "fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
     "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
-    "fuse-distribute,canonicalize{{region-simplify=disabled}},cse,fuse-interleave-copies,fuse-prefetch-fragments,"
+    "fuse-distribute,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch,fuse-launch-dependents,"
     "fuse-assign-l2-policies"
 )

@@ -49,3 +49,13 @@ def writes_global_memory(op: ir.Operation) -> bool:
 def reads_global_memory(op: ir.Operation) -> bool:
     """Whether an op, or one inside it, may read global memory, or wait for a write to it."""
     return any(inner.name not in _WRITES and touches_global_memory(inner) for inner in nested(op))
+
+
+_READS = frozenset({"fuse.async_load", "fuse.prefetch_rows", "memref.dim", "memref.load", "vector.load"})
+"""Ops that only read the memory of a memref operand, or its shape."""
+
+
+def reads_only(load: ir.Operation) -> bool:
+    """Whether a load is of an argument of the kernel that the kernel only reads, so that it may move."""
+    source = load.operands[0]
+    return isinstance(source.owner, ir.Block) and all(use.owner.operation.name in _READS for use in source.uses)

@@ -137,6 +137,31 @@ def _stage_tile(site: Site) -> Callable[[Frame], Coroutine]:
     return step
 
 
+@suspending("fuse.stage_columns")
+def _stage_columns(site: Site) -> Callable[[Frame], Coroutine]:
+    ring, stage, column, *values = site.operands
+    transposed, width = is_transposed(site.op), site.integer("columns") or 0
+
+    def step(frame: Frame) -> Coroutine:
+        memref, number, first = frame.values[ring], agreed(site, frame, stage), agreed(site, frame, column)
+        if problem := frame.block.rings.stage(stage_key(site, frame, memref, number), frame.block.clock):
+            raise site.error(problem, frame)
+        elements = stage_elements(memref, number)
+        elements = elements.T if transposed else elements
+        if first % width or not 0 <= first <= elements.shape[1] - width:
+            raise site.error(f"{width} columns from {first} on are not in a stage of {memref.text}", frame)
+        part, threads = elements[:, first : first + width], active_threads(frame)
+        data, parts = memref.buffer.elements(memref.dtype), gather(frame.values, values)
+        for value, (row, place) in zip(parts, _places(site, frame, len(parts), *part.shape), strict=True):
+            pairs = np.broadcast_to(value, (frame.block.threads, 2))[threads]
+            data[part[row[:, None], place[:, None] + np.arange(2)]] = pairs
+        if memref.buffer.shadow is not None:
+            memref.buffer.shadow.mark_written(part.ravel(), memref.dtype.itemsize)
+        yield None
+
+    return step
+
+
 @suspending("fuse.staged_tile")
 def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
     ring, stage = site.operands

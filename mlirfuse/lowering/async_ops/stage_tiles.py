@@ -18,7 +18,7 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, SWIZZLE_CHUNK, WARPGROUP, WARPGROUP_ROWS
 from mlirfuse.support.rewriting import erase
 
-WRITE, READ = "fuse.stage_tile", "fuse.staged_tile"
+WRITE, READ, WRITE_COLUMNS = "fuse.stage_tile", "fuse.staged_tile", "fuse.stage_columns"
 
 WARP_ROWS = 16  # rows of an accumulator that a warp holds together
 
@@ -30,8 +30,8 @@ class LowerStageTiles(Pass):
     Requires a target of sm_90a, and one swizzle atom a stage where the tile is not transposed. Row r's 16-byte chunk c
     lies at chunk `c ^ (r % 8)` of the row, as the TMA's 128-byte swizzle has it: neither the stores nor the copy have
     bank conflicts. A fence makes the writes visible to the asynchronous proxy. Transposed tiles are stored by
-    `stmatrix.trans`, or element by element. `fuse.staged_tile`, the load of a staged tile, becomes `nvvm.ldmatrix` of
-    the same matrices, or loads.
+    `stmatrix.trans`, or element by element. `fuse.stage_columns`, which is executed in loops, has the same stores.
+    `fuse.staged_tile`, the load of a staged tile, becomes `nvvm.ldmatrix` of the same matrices, or loads.
 
     ```mlir
     "fuse.stage_tile"(%ring, %stage, %0, %1, %2, %3) {offset = 0 : i64} : (..., vector<2xbf16>, ...) -> ()
@@ -50,11 +50,11 @@ class LowerStageTiles(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in kernels_using(module, frozenset((WRITE, READ)), lambda target: target.has_tma):
+        for func, ops in kernels_using(module, frozenset((WRITE, READ, WRITE_COLUMNS)), lambda target: target.has_tma):
             reads = sum(op.name == READ for op in ops)
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
-                    (_write if op.name == WRITE else _read)(op)
+                    (_read if op.name == READ else _write)(op)
                 erase(op)
             also = f", and {reads} loads of stages" if reads else ""
             remarks.applied(self, f"{len(ops) - reads} stores to stages{also} lowered", func)
@@ -76,7 +76,8 @@ class Piece:
 
 
 def _write(op: ir.Operation) -> None:
-    for piece in _pieces(op, list(op.operands)[2:]):
+    alone = op.name == WRITE
+    for piece in _pieces(op, list(op.operands)[2 if alone else 3 :], None if alone else op.operands[2]):
         if piece.layout is not None:
             registers = [llvm.bitcast(ir.IntegerType.get_signless(32), value) for value in piece.values]
             nvvm.stmatrix(piece.addresses[0], registers, piece.layout, _matrix_shape(), nvvm.LdStMatrixEltType.B16)
@@ -111,8 +112,14 @@ def _loaded(piece: Piece) -> list[ir.Value]:
     return [vector.FromElementsOp(type_, elements).result]
 
 
-def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
-    """A thread's values of a stage, in order, with their addresses in the stage."""
+def _pieces(op: ir.Operation, values: list[ir.Value], column: ir.Value | None = None) -> Iterator[Piece]:
+    """A thread's values of a stage, in order, with their addresses in the stage.
+
+    Args:
+        op: the load or store.
+        values: the thread's values.
+        column: the tile's first column (index) of those that the values are of; None for a whole stage.
+    """
     ring, stage = list(op.operands)[:2]
     type_ = ir.MemRefType(ring.type)
     transposed, size = is_transposed(op), element_bytes(type_)
@@ -121,7 +128,7 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
     fills = transposed or columns * size == SWIZZLE_BYTES
     if not fills or size not in (2, 4) or any(value.type != pair for value in values):
         raise PassError(f"{len(values)} vectors do not fill a swizzle atom of {type_}", where=op)
-    fragments_in_row = columns // 8  # fragments along a row
+    fragments_in_row = (columns if column is None else ir.IntegerAttr(op.attributes["columns"]).value) // 8
     tiles = len(values) // (2 * fragments_in_row)
     warpgroups = rows // (WARPGROUP_ROWS * tiles)
     parts = [values[t * 2 * fragments_in_row : (t + 1) * 2 * fragments_in_row] for t in range(tiles)]
@@ -130,6 +137,8 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
         # A warpgroup's rows take this many bytes of each row of the stage, in swizzle atoms.
         height = WARPGROUP_ROWS * size // SWIZZLE_BYTES * columns
         group = _group_address(start, height * SWIZZLE_BYTES, alone=warpgroups == 1)
+        if column is not None:
+            group = arith.addi(group, arith.muli(column, arith.constant(ir.IndexType.get(), SWIZZLE_BYTES)))
         for t, part in enumerate(parts):
             base = t * warpgroups * height * SWIZZLE_BYTES
             if size == 2:
@@ -138,9 +147,12 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
                 yield from _transposed_elements(group, base, part, columns * SWIZZLE_BYTES)
         return
     lane, row = _warp_position(start, alone=warpgroups == 1)
+    first = None
+    if column is not None:
+        first = arith.divui(arith.index_cast(lane.type, column), _i32(SWIZZLE_CHUNK // size))
     for t, part in enumerate(parts):
         yield from (_matrices if size == 2 else _pairs)(
-            lane, row, t * warpgroups * WARPGROUP_ROWS * SWIZZLE_BYTES, part
+            lane, row, t * warpgroups * WARPGROUP_ROWS * SWIZZLE_BYTES, part, first
         )
 
 
@@ -158,24 +170,30 @@ def _warp_position(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]
     return arith.andi(thread, _i32(31)), arith.addi(stage, arith.index_cast(index, offset))
 
 
-def _matrices(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
+def _matrices(
+    lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value], before: ir.Value | None
+) -> Iterator[Piece]:
     """Yields four 8x8 matrices at a time, which are the upper and lower eight rows of 16 columns.
 
-    A lane gives the address of one row of one matrix.
+    A lane gives the address of one row of one matrix; `before` (i32) is the number of chunks before the values'.
     """
     r = arith.addi(arith.andi(lane, _i32(7)), arith.andi(lane, _i32(8)))  # row 0-15; the matrices alternate halves
     for first in range(0, len(values), 4):
         chunk = arith.addi(arith.shrui(lane, _i32(4)), _i32(first // 2))
+        chunk = chunk if before is None else arith.addi(chunk, before)
         yield Piece([*values[first : first + 4]], [_address(row, r, chunk, base)], nvvm.MMALayout.row)
 
 
-def _pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
-    """Yields pairs of 4-byte elements, each half a chunk of 16 bytes."""
+def _pairs(
+    lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value], before: ir.Value | None
+) -> Iterator[Piece]:
+    """Yields pairs of 4-byte elements, each half a chunk of 16 bytes; `before` is as for `_matrices`."""
     r, within = arith.shrui(lane, _i32(2)), arith.shrui(arith.andi(lane, _i32(3)), _i32(1))
     half = arith.index_cast(ir.IndexType.get(), arith.muli(arith.andi(lane, _i32(1)), _i32(SWIZZLE_CHUNK // 2)))
     for i, value in enumerate(values):
         column, lower = divmod(i, 2)
         chunk = arith.addi(within, _i32(2 * column))
+        chunk = chunk if before is None else arith.addi(chunk, before)
         yield Piece([value], [_address(arith.addi(row, half), r, chunk, base + lower * 8 * SWIZZLE_BYTES)])
 
 

@@ -44,7 +44,6 @@ CASES = {
     "softmax across": (_softmax, [_spec(64, 129, 257, dtype=mf.float64)]),
     "odd LayerNorm": (_layer_norm, [_spec(1024, 5141, dtype=mf.float16)] + [_spec(5141, dtype=mf.float16)] * 2),
     "functions of a library": (_shifted, [_spec(None, 4096, dtype=mf.float64)]),
-    "SiLU of a product": (_silu_of_product, [_spec(2048, 2048, dtype=mf.bfloat16)] * 2),
 }
 
 
@@ -144,6 +143,7 @@ FORMS = {
         _several_sets,
         [_spec(2, 129, 257, dtype=mf.bool_), _spec(2, 1, 129, 257, dtype=mf.bfloat16)],
     ),
+    "SiLU of a product": (_silu_of_product, [_spec(2048, 2048, dtype=mf.bfloat16)] * 2),
     **_norms(768, dtype=mf.float16),
     **_norms(5141, dtype=mf.float32),
 }

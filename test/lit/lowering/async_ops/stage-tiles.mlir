@@ -144,3 +144,39 @@ gpu.module @alone [#nvvm.target<chip = "sm_80">] {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @columns [#nvvm.target<chip = "sm_90a">] {
+  // 16 columns from a column that is known when the kernel runs: chunks of 8 columns before it, which the swizzle includes.
+  // CHECK-LABEL: gpu.func @columns
+  // CHECK-SAME: %{{[a-z0-9]+}}: index, %[[COLUMN:[a-z0-9]+]]: index
+  // CHECK: %[[WIDE:.*]] = arith.index_cast %[[COLUMN]] : index to i32
+  // CHECK: %[[BEFORE:.*]] = arith.divui %[[WIDE]], %{{.*}} : i32
+  // CHECK: %[[CHUNK:.*]] = arith.addi %{{.*}}, %[[BEFORE]] : i32
+  // CHECK: arith.xori %[[CHUNK]], %{{.*}} : i32
+  // CHECK: nvvm.stmatrix %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>
+  // CHECK-NOT: nvvm.stmatrix
+  // CHECK: nvvm.fence.proxy
+  gpu.func @columns(%stage: index, %column: index, %v: vector<2xbf16>) workgroup(%ring : memref<2x64x64xbf16, #shared>) kernel {
+    "fuse.stage_columns"(%ring, %stage, %column, %v, %v, %v, %v) {columns = 16 : i64}
+        : (memref<2x64x64xbf16, #shared>, index, index, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>) -> ()
+    gpu.return
+  }
+
+  // Rows of a transposed stage are 128 bytes.
+  // CHECK-LABEL: gpu.func @transposed_columns
+  // CHECK-SAME: %{{[a-z0-9]+}}: index, %[[COLUMN:[a-z0-9]+]]: index
+  // CHECK: %[[LINE:.*]] = arith.constant 128 : index
+  // CHECK: arith.muli %[[COLUMN]], %[[LINE]] : index
+  // CHECK-COUNT-4: llvm.store %{{.*}} : f32, !llvm.ptr<3>
+  // CHECK-NOT: llvm.store
+  // CHECK: nvvm.fence.proxy
+  gpu.func @transposed_columns(%stage: index, %column: index, %v: vector<2xf32>)
+      workgroup(%ring : memref<2x24x64xf32, #shared>) kernel {
+    "fuse.stage_columns"(%ring, %stage, %column, %v, %v) {columns = 8 : i64, transposed}
+        : (memref<2x24x64xf32, #shared>, index, index, vector<2xf32>, vector<2xf32>) -> ()
+    gpu.return
+  }
+}

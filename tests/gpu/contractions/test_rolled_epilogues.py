@@ -1,0 +1,47 @@
+"""Long epilogues, whose loops move accumulators from register to register, on a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.passes.gpu import roll_stores
+from tests.support.contractions.heavy_epilogues import FUNCTIONS, SCHEDULES, inputs_of
+from tests.support.gpu.torch_arrays import torch
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0), reason="no Hopper GPU"
+    ),
+]
+
+TOLERANCE = {torch.float16: 2e-3, torch.float32: 2e-5}
+
+
+def exact(name, x, w, third):
+    """The function in double precision, of a product that is rounded as the kernel's is."""
+    y, h = (x.double() @ w.double().mT).to(x.dtype).double(), third.double()
+    if name == "gelu_bias":
+        return (y + h) * (1 + torch.erf((y + h) * 0.70710678))
+    if name == "gelu_gradient":
+        return y * (torch.erf(h) + h * torch.exp(-h * h))
+    return torch.tanh(y / 3 + h) * 3 if name == "capped" else torch.sin(y + h / 2)
+
+
+@pytest.mark.parametrize("schedule", [None, *SCHEDULES], ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_loops_over_accumulators(name, schedule, monkeypatch):
+    given = None if schedule is None else SCHEDULES[schedule]
+    for m, n, k in ((648, 200, 72), (4104, 2048, 520)):
+        arrays = [torch.from_numpy(array).cuda() for array in inputs_of(name, m, n, k)]
+        found = []
+        for long in (0, 10**9):
+            monkeypatch.setattr(roll_stores, "LONG", long)
+            fused = mf.fuse(FUNCTIONS[name], schedule=given)
+            found.append(fused(*arrays))
+            torch.cuda.synchronize()
+        assert torch.equal(*found)  # the same operations in the same order for each element
+        want = exact(name, *arrays)
+        error = torch.linalg.vector_norm(found[0].double() - want) / torch.linalg.vector_norm(want)
+        assert error < TOLERANCE[found[0].dtype], (m, n, k)
