@@ -1,6 +1,7 @@
 """The survey: programs at real models' sizes, written before any was tuned for, against PyTorch on one GPU.
 
-    python benchmarks/survey.py [--only REGEX] [--shard I/N] [--seconds T] [--jobs N] [--random N --seed S] [--out DIR]
+    python benchmarks/survey.py [--only REGEX] [--shard I/N] [--seconds T] [--jobs N] [--out DIR]
+                                [--table einsums | --random N --seed S]
     python benchmarks/survey.py --merge RUN.jsonl ... [--out DIR]
     python benchmarks/survey.py --list
 
@@ -38,6 +39,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=re.compile, default=re.compile(""), help="programs whose 'domain name' matches")
+    parser.add_argument("--table", choices=("table", "einsums"), default="table", help="the module of programs")
     parser.add_argument("--shard", type=_shard, default=(0, 1), help="each N-th program from the I-th on, such as 0/2")
     parser.add_argument("--seconds", type=float, default=3600.0, help="end in that time with what there is")
     parser.add_argument("--jobs", type=int, default=12, help="processes that compile; they share the GPU")
@@ -62,7 +64,7 @@ def chosen(options: argparse.Namespace) -> list[str]:
     """The names of the programs that the command line asks for."""
     names = [
         program.name
-        for program in all_programs(options.random, options.seed)
+        for program in all_programs(options.random, options.seed, options.table)
         if options.only.search(f"{program.domain} {program.name}")
     ]
     index, count = options.shard
@@ -124,7 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     console.print(f"{len(names)} programs, {len(done)} were measured before", highlight=False)
     if names:
-        run(names, (options.random, options.seed), options.jobs, options.seconds, options.fusion_off, emit)
+        listing = options.random, options.seed, options.table
+        run(names, listing, options.jobs, options.seconds, options.fusion_off, emit)
     measured = read_rows([path for path in (*options.done, rows_path) if path.exists()])
     if missed := set(names) - {row["name"] for row in measured}:
         console.print(f"{len(missed)} programs are left for another run", highlight=False)

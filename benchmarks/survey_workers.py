@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -148,12 +149,11 @@ def run(names: Sequence[str], listing: tuple[Any, ...], jobs: int, seconds: floa
         cache.cleanup()
 
 
-def all_programs(count: int = 0, seed: int = 0) -> list[Program]:
-    """The table, or that many random programs."""
+def all_programs(count: int = 0, seed: int = 0, table: str = "table") -> list[Program]:
+    """The programs of a module of `survey_programs`, or that many random ones."""
     from survey_programs.generator import random_programs
-    from survey_programs.table import programs
 
-    return random_programs(count, seed) if count else programs()
+    return random_programs(count, seed) if count else import_module(f"survey_programs.{table}").programs()
 
 
 def _work(pipe: Connection, alone: Any, listing: tuple[Any, ...], unfused: bool) -> None:

@@ -24,7 +24,9 @@ from mlirfuse.builder import (
     ceil,
     clip,
     cos,
+    diagonal,
     divide,
+    einsum,
     equal,
     erf,
     exp,
@@ -41,6 +43,7 @@ from mlirfuse.builder import (
     isnan,
     less,
     less_equal,
+    linalg,
     log,
     log1p,
     log2,
@@ -59,6 +62,7 @@ from mlirfuse.builder import (
     negative,
     not_equal,
     ones_like,
+    outer,
     permute_dims,
     pow,
     prod,
@@ -77,13 +81,16 @@ from mlirfuse.builder import (
     subtract,
     sum,
     tanh,
+    tensordot,
     trunc,
     var,
+    vecdot,
     where,
     zeros_like,
 )
 from mlirfuse.builder.counterparts import closest_function
 from mlirfuse.builder.errors import MissingAttributeError
+from mlirfuse.builder.functions.diagonals import trace
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.errors import MlirFuseError
 from mlirfuse.schedule.layout import BlockedLayout
@@ -130,7 +137,9 @@ __all__ = [
     "ceil",
     "clip",
     "cos",
+    "diagonal",
     "divide",
+    "einsum",
     "equal",
     "erf",
     "exp",
@@ -157,6 +166,7 @@ __all__ = [
     "isnan",
     "less",
     "less_equal",
+    "linalg",
     "log",
     "log1p",
     "log2",
@@ -175,6 +185,7 @@ __all__ = [
     "negative",
     "not_equal",
     "ones_like",
+    "outer",
     "permute_dims",
     "pow",
     "prod",
@@ -193,8 +204,11 @@ __all__ = [
     "subtract",
     "sum",
     "tanh",
+    "tensordot",
+    "trace",
     "trunc",
     "var",
+    "vecdot",
     "where",
     "zeros_like",
 ]

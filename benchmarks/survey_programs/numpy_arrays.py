@@ -67,5 +67,9 @@ def astype(x: Any, dtype: Any) -> Any:
     return np.clip(x, -limit, limit).astype(np.float32).astype(dtype).astype(np.float64)
 
 
+def einsum(equation: str, *operands: Any) -> Any:
+    return np.einsum(equation, *operands, optimize=True)
+
+
 def matmul(x: Any, y: Any, dtype: Any = None) -> Any:
     return np.matmul(x, y) if dtype is None else np.matmul(x.astype(dtype), y.astype(dtype))

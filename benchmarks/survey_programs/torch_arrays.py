@@ -102,6 +102,11 @@ def matmul(x: Any, y: Any, dtype: Any = None) -> Any:
     return x @ y if dtype is None or dtype == x.dtype else x.to(dtype) @ y.to(dtype)
 
 
+def einsum(equation: str, *operands: Any) -> Any:
+    """Of three and more operands in opt_einsum's order, where that is installed."""
+    return torch.einsum(equation, *operands)
+
+
 def contiguous(results: Any) -> tuple[Any, ...]:
     """Results in C order, as those of mlirfuse are."""
     return tuple(r.contiguous() for r in (results if isinstance(results, tuple | list) else (results,)))
@@ -117,4 +122,4 @@ def _exactly(cast: Callable[..., Any]) -> Callable[..., Any]:
 _WIDE = dict.fromkeys(("bfloat16", "float16", "float32"), torch.float64)
 exact = SimpleNamespace(**(dict(globals()) | _WIDE | {"astype": _exactly(astype)}))
 """The same functions, in which all floats that compute are of 64 bits; float8 is rounded to."""
-__all__ = ["astype", "bfloat16", "contiguous", "exact", "float16", "float32", "matmul"]
+__all__ = ["astype", "bfloat16", "contiguous", "einsum", "exact", "float16", "float32", "matmul"]

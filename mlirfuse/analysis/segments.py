@@ -29,7 +29,14 @@ from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.incremental_space import IncrementalSpace
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
-from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure, is_constant, is_unit_reshape, structure_of
+from mlirfuse.analysis.loops.structure import (
+    RENAMING_OPS,
+    OpStructure,
+    is_constant,
+    is_diagonal,
+    is_unit_reshape,
+    structure_of,
+)
 from mlirfuse.analysis.operations import separated
 
 CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.fill"})
@@ -131,15 +138,15 @@ class _Planner:
         return Segmentation(self.segments, self.declined)
 
     def _is_host_view(self, op: ir.Operation) -> bool:
-        """Views of whole buffers stay on the host: reshapes of values in memory, or that split or merge extents, and
-        ops that give a result its final shape. A function that only returns views launches nothing. Where fusion is
-        off, the results of other calls are in memory.
+        """Views of whole buffers stay on the host: reshapes of values in memory, or that split or merge extents, ops
+        that give a result its final shape, and diagonals. A function that only returns views launches nothing. Where
+        fusion is off, the results of other calls are in memory.
         """
         if op.name in RESHAPES:
             source = op.operands[0]
             if source not in self.segment_of or not is_unit_reshape(op) or separated([source.owner.operation], [op]):
                 return True
-        return _is_final_view(op)
+        return is_diagonal(op) or _is_final_view(op)
 
     def _join_producers(self, structure: OpStructure) -> None:
         """Joins the segments that an op reads from, if they and the op fit into one kernel.

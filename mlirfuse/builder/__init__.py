@@ -40,6 +40,8 @@ from mlirfuse.builder.functions.comparisons import (
 )
 from mlirfuse.builder.functions.contraction import matmul
 from mlirfuse.builder.functions.creation import full_like, ones_like, zeros_like
+from mlirfuse.builder.functions.diagonals import diagonal
+from mlirfuse.builder.functions.einsum import einsum
 from mlirfuse.builder.functions.elementary import (
     ceil,
     cos,
@@ -70,6 +72,7 @@ from mlirfuse.builder.functions.manipulation import (
 from mlirfuse.builder.functions.powers import pow
 from mlirfuse.builder.functions.reductions import all, any, max, mean, min, prod, std, sum, var
 from mlirfuse.builder.functions.selection import clip, where
+from mlirfuse.builder.functions.tensor_products import outer, tensordot, vecdot
 from mlirfuse.builder.spec import ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.builder.tensor import Scalar, Tensor
 from mlirfuse.builder.trace import equal_extents, result_structure, trace
@@ -96,7 +99,9 @@ __all__ = [
     "ceil",
     "clip",
     "cos",
+    "diagonal",
     "divide",
+    "einsum",
     "equal",
     "equal_extents",
     "erf",
@@ -132,6 +137,7 @@ __all__ = [
     "negative",
     "not_equal",
     "ones_like",
+    "outer",
     "permute_dims",
     "pow",
     "prod",
@@ -151,9 +157,11 @@ __all__ = [
     "subtract",
     "sum",
     "tanh",
+    "tensordot",
     "trace",
     "trunc",
     "var",
+    "vecdot",
     "where",
     "zeros_like",
 ]

@@ -33,7 +33,6 @@ FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("array", "asarray", "zeros", "ones", "full", "empty", "eye"), _ARRAY),
     **dict.fromkeys(("swapaxes", "moveaxis"), _PERMUTE),
     "transpose": "use mf.permute_dims(x, axes), or x.T of a matrix",
-    "einsum": "use @ where it is a product, with mf.permute_dims before; else mf.sum(a[:, :, None] * b[None], axis=1)",
     "softmax": _SOFTMAX,
     "log_softmax": _LOG_SOFTMAX,
     "logsumexp": _LOGSUMEXP,
@@ -52,7 +51,6 @@ FUNCTIONS: Mapping[str, str] = {
     "hypot": "mf.sqrt(x * x + y * y)",
     "nan_to_num": "mf.where(mf.isnan(x), 0, x)",
     "count_nonzero": "mf.sum(x != 0)",
-    "outer": "a[:, None] * b[None, :]",
     "average": "mf.sum(x * weights) / mf.sum(weights)",
     **dict.fromkeys(("flatten", "ravel"), "use mf.reshape(x, -1)"),
 }
@@ -65,7 +63,7 @@ RENAMED: Mapping[str, str] = {
     **{"power": "pow", "mod": "remainder", "rint": "round", "around": "round", "fix": "trunc"},
     **{"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"},
     **{"invert": "bitwise_invert", "bitwise_not": "bitwise_invert", "unsqueeze": "expand_dims"},
-    **dict.fromkeys(("dot", "mm", "bmm", "inner", "tensordot"), "matmul"),
+    **dict.fromkeys(("dot", "mm", "bmm", "inner"), "matmul"),
     **dict.fromkeys(("expand", "broadcast"), "broadcast_to"),
 }
 """mlirfuse's names of functions that other libraries spell differently."""

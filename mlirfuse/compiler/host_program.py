@@ -58,12 +58,15 @@ class Value:
         position: index of the argument or buffer.
         shape: extents of the view; None for an argument or a buffer as it is.
         axes: for each dimension of a transposed view, that of `shape` which it runs along; None for all in order.
+        diagonal: for each dimension of `shape`, that of a diagonal which runs along it, or None for an extent of 1;
+            None for a view that is no diagonal.
     """
 
     origin: str
     position: int
     shape: Shape | None = None
     axes: tuple[int, ...] | None = None
+    diagonal: tuple[int | None, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, result_sources, symbol
+from mlirfuse.analysis.loops.structure import diagonal_axes, is_diagonal
 from mlirfuse.compiler.expressions import Binary, Constant, Expression, Symbol
 from mlirfuse.compiler.host_program import Buffer, HostArgument, HostProgram, Launch, Shape, Value
 from mlirfuse.dialect.attributes import KERNEL, LAUNCH, NAME, RESULTS, STRIDES
@@ -72,6 +73,7 @@ class _Reader:
             "tensor.collapse_shape": self._collapse_shape,
             "tensor.empty": self._empty,
             "linalg.transpose": self._transpose,
+            "linalg.generic": self._diagonal,
             "func.call": self._launch,
             "func.return": self._return,
         }
@@ -110,7 +112,7 @@ class _Reader:
 
     def _empty(self, op: ir.Operation) -> None:
         """An empty result, or the destination of a transpose."""
-        if all(use.owner.name == "linalg.transpose" for use in op.results[0].uses):
+        if all(use.owner.name in ("linalg.transpose", "linalg.generic") for use in op.results[0].uses):
             return
         type_ = ir.RankedTensorType(op.results[0].type)
         if 0 not in type_.shape:
@@ -135,17 +137,29 @@ class _Reader:
 
     def _view(self, op: ir.Operation, shape: Shape) -> None:
         source = self.values[op.operands[0]]
-        if source.axes is not None:
+        if source.axes is not None or source.diagonal is not None:
             raise IRError("a reshape of a transposed array is no view of it", where=op)
         self.values[op.results[0]] = Value(source.origin, source.position, shape)
 
     def _transpose(self, op: ir.Operation) -> None:
         source = self.values[op.operands[0]]
+        if source.diagonal is not None:
+            raise IRError("a transpose of a diagonal is not an op of the host function", where=op)
         permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
         before = source.axes or tuple(range(len(permutation)))
         shape = source.shape or self._shape(op.operands[0])
         axes = tuple(before[d] for d in permutation)
         self.values[op.results[0]] = Value(source.origin, source.position, shape, axes)
+
+    def _diagonal(self, op: ir.Operation) -> None:
+        """A view whose strides the kernels that read it know."""
+        if not is_diagonal(op):
+            raise IRError(f"{op.name} is not an op of the host function", where=op)
+        source = self.values[op.operands[0]]
+        if source.axes is not None or source.diagonal is not None:
+            raise IRError("a diagonal of a transposed array, or of a diagonal", where=op)
+        shape = self._shape(op.operands[0])
+        self.values[op.results[0]] = Value(source.origin, source.position, shape, diagonal=diagonal_axes(op))
 
     def _launch(self, op: ir.Operation) -> None:
         callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
@@ -184,6 +198,8 @@ class _Reader:
     def _shape(self, value: ir.Value) -> Shape:
         """The extents of a tensor value."""
         seen = self.values[value]
+        if seen.diagonal is not None and seen.shape is not None:
+            return tuple(seen.shape[seen.diagonal.index(d)] for d in range(ir.RankedTensorType(value.type).rank))
         if seen.shape is not None:
             return seen.shape if seen.axes is None else tuple(seen.shape[axis] for axis in seen.axes)
         if seen.origin == "buffer":

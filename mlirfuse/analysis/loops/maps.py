@@ -15,17 +15,29 @@ def projected_axes(attribute: ir.AffineMapAttr) -> tuple[int | None, ...]:
     Raises:
         IRError: a result is neither a loop nor 0, or two are the same loop; such an access is not a projection.
     """
+    axes = selected_loops(attribute)
+    if repeats_a_loop(attribute):
+        raise _no_projection(attribute)
+    return axes
+
+
+def selected_loops(attribute: ir.AffineMapAttr) -> tuple[int | None, ...]:
+    """`projected_axes` of a map whose results may be the same loop, as those of a diagonal are."""
     axes: list[int | None] = []
     for expr in attribute.value.results:
         if isinstance(expr, ir.AffineDimExpr):
             axes.append(expr.position)
-            if axes.count(expr.position) > 1:
-                raise _no_projection(attribute)
         elif isinstance(expr, ir.AffineConstantExpr) and expr.value == 0:
             axes.append(None)
         else:
             raise _no_projection(attribute)
     return tuple(axes)
+
+
+def repeats_a_loop(attribute: ir.AffineMapAttr) -> bool:
+    """Whether results of a map are the same loop, as the map of a diagonal has them."""
+    loops = [expr.position for expr in attribute.value.results if isinstance(expr, ir.AffineDimExpr)]
+    return len(set(loops)) < len(loops)
 
 
 def _no_projection(attribute: ir.AffineMapAttr) -> IRError:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from mlir import ir
 
-from mlirfuse.analysis.loops.maps import projected_axes
+from mlirfuse.analysis.loops.maps import projected_axes, repeats_a_loop, selected_loops
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import IRError, errors_at
 
@@ -79,7 +79,27 @@ def is_unit_reshape(op: ir.Operation) -> bool:
     return op.name in ("tensor.expand_shape", "tensor.collapse_shape") and _reshape(op) is not None
 
 
-def _generic(op: ir.Operation) -> OpStructure:
+def is_diagonal(op: ir.Operation) -> bool:
+    """Whether an op only gives a diagonal of its operand: a `linalg.generic` that yields its one input, whose map has a
+    loop twice. It is a view of a value in memory, and has no structure.
+    """
+    if op.name != "linalg.generic" or len(op.operands) != 2 or len(op.results) != 1:
+        return False
+    block, maps = op.regions[0].blocks[0], ir.ArrayAttr(op.attributes["indexing_maps"])
+    yielded = block.operations[len(block.operations) - 1].operation.operands[0]
+    return yielded == block.arguments[0] and repeats_a_loop(maps[0])
+
+
+def diagonal_axes(op: ir.Operation) -> tuple[int | None, ...]:
+    """The axis of a diagonal's result that each axis of its operand runs along; None for an extent of 1."""
+    source, result = ir.ArrayAttr(op.attributes["indexing_maps"])
+    loops = list(projected_axes(result))
+    return tuple(None if loop is None else loops.index(loop) for loop in selected_loops(source))
+
+
+def _generic(op: ir.Operation) -> OpStructure | None:
+    if is_diagonal(op):
+        return None
     with errors_at(op):
         axes = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlir import ir
-from mlir.dialects import arith
-
 from mlirfuse.builder.array_types import ArrayT
-from mlirfuse.builder.emission.body import convert
-from mlirfuse.builder.emission.emit import broadcast_access, contraction
-from mlirfuse.builder.emission.operands import broadcast, dtype_argument, promote
+from mlirfuse.builder.emission.emit import broadcast_access
+from mlirfuse.builder.emission.operands import broadcast
 from mlirfuse.builder.extents import Dim, Shape, needs_static, same, show
 from mlirfuse.builder.functions.casting import cast, tensor_argument
+from mlirfuse.builder.functions.sums_of_products import product_types, sum_of_products
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import LEAK_HINT, Access, TensorBase
-from mlirfuse.dialect.attributes import PRECISION
-from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
-from mlirfuse.support.dtypes import DType, float32
-from mlirfuse.support.precision import IEEE, PRECISIONS
+from mlirfuse.errors import DTypeError, ShapeError, TraceError
 
 
 def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | None = None) -> ArrayT:
@@ -45,16 +39,9 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
     left, right = tensor_argument(x1, "matmul"), tensor_argument(x2, "matmul")
     if left.state is not right.state:
         raise at_user_line(TraceError("matmul mixes tensors of different traces", hint=LEAK_HINT))
-    common = promote(left.dtype, right.dtype, "matmul")
-    if common.kind == "bool":
-        raise at_user_line(DTypeError("matmul does not take bool", hint="use .astype(...)"))
-    both_float8 = left.dtype.is_float8 and right.dtype.is_float8
-    if common.is_float8 and not both_float8:  # integers would be rounded to three bits
-        pair = f"{left.dtype.name} with {right.dtype.name}"
-        raise at_user_line(DTypeError(f"matmul: cannot mix {pair}", hint="cast one side with .astype(...)"))
-    result = dtype_argument(dtype) if dtype is not None else float32 if both_float8 else common
-    wide = float32 if both_float8 else _accumulator(common, result)
-    exactness = _precision(precision, left.dtype if both_float8 else common)
+    if "bool" == left.dtype.kind == right.dtype.kind:
+        raise at_user_line(DTypeError("matmul does not take bool", hint="use .astype(...), or mf.einsum"))
+    types = product_types([left.dtype, right.dtype], dtype, precision, "matmul")
     _check_shapes(left, right)
 
     batch = broadcast([left.shape[:-2], right.shape[:-2]], "matmul")
@@ -63,40 +50,9 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
     left_access = (*_batch_access(left.shape, batch), *((m,) if rows else ()), k)
     right_access = (*_batch_access(right.shape, batch), k, *((n,) if columns else ()))
 
-    def body(a: ir.Value, b: ir.Value, accumulator: ir.Value) -> ir.Value:
-        operands = [convert(x, dtype, wide) for x, dtype in zip((a, b), operand_dtypes, strict=True)]
-        if wide.kind == "float":
-            product = arith.MulFOp(*operands)
-            if exactness != IEEE:
-                product.operation.attributes[PRECISION] = ir.StringAttr.get(exactness)
-            return arith.AddFOp(accumulator, product.result).result
-        return arith.AddIOp(accumulator, arith.MulIOp(*operands).result).result
-
-    operand_dtypes = (left.dtype, right.dtype) if both_float8 else (common, common)
-    inputs = [(cast(left, operand_dtypes[0]), left_access), (cast(right, operand_dtypes[1]), right_access)]
-    accumulator = contraction(inputs, (*batch, *rows, *columns), k + 1, wide, body)
-    rounded: Any = cast(accumulator, result)
+    inputs = [(cast(left, types.of(left.dtype)), left_access), (cast(right, types.of(right.dtype)), right_access)]
+    rounded: Any = cast(sum_of_products(inputs, (*batch, *rows, *columns), k + 1, types), types.result)
     return rounded
-
-
-def _accumulator(dtype: DType, result: DType) -> DType:
-    """What products of a dtype are summed in: integers in the result's dtype where that holds more, as in NumPy."""
-    if dtype.kind == "int" and result.kind == "int":
-        return result if result.bits > dtype.bits else dtype
-    wide = result if dtype.kind == "int" and result.kind == "float" and not result.is_float8 else dtype
-    return float32 if wide.kind == "float" and wide.bits == 16 else wide
-
-
-def _precision(name: str | None, dtype: DType) -> str:
-    """The precision that was asked for, or the default; raises `ArgumentError`."""
-    if name is None:
-        return IEEE
-    known = [p for p, of in PRECISIONS.items() if of is None or dtype.name.startswith(of)]
-    if name not in known:
-        raise at_user_line(
-            ArgumentError(f"matmul of {dtype.name} has no precision {name!r}", hint=f"one of {', '.join(known)}")
-        )
-    return name
 
 
 def _batch_access(shape: Shape, batch: Shape) -> Access:

@@ -11,8 +11,8 @@ from mlir.dialects import func, linalg
 
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
-from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.analysis.memory.strided_views import reshaped_layout
+from mlirfuse.analysis.loops.structure import is_diagonal, structure_of
+from mlirfuse.analysis.memory.strided_views import diagonal_layout, reshaped_layout
 from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
 from mlirfuse.dialect.attributes import ALIGN, KERNEL, NAME, RESULT_EXTENTS, SCHEDULE, SCHEDULES, STRIDES
 from mlirfuse.errors import PassError, UnreadExtentError
@@ -67,7 +67,8 @@ class FuseSegment(Pass):
             ops = body(function)
             plan = segment_ops(ops)
             for op in ops:
-                if op.name.startswith("linalg.") and op.name not in CHEAP_OPS and structure_of(op) is None:
+                named = op.name.startswith("linalg.") and op.name not in CHEAP_OPS and not is_diagonal(op)
+                if named and structure_of(op) is None:
                     remarks.declined(self, f"{op.name} is a named op, without indexing maps: {GENERALIZE}", op)
             if not plan.segments:
                 remarks.declined(self, "no op to put into a kernel", function)
@@ -201,6 +202,9 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
         source = _input_attributes(owner.operands[0], attributes)
         if STRIDES in source:
             source = _reshaped(owner, source)
+    if owner is not None and is_diagonal(owner):
+        source = _input_attributes(owner.operands[0], attributes)
+        source = source | (diagonal_layout(owner, source) or {})
     if isinstance(value.type, ir.RankedTensorType) and ALIGN not in source:
         source = default_attributes()
     return source

@@ -9,7 +9,8 @@ from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
 from mlirfuse.analysis.kernels import argument_attributes, body, functions
-from mlirfuse.analysis.memory.strided_views import reshaped_layout
+from mlirfuse.analysis.loops.structure import is_diagonal
+from mlirfuse.analysis.memory.strided_views import diagonal_layout, reshaped_layout
 from mlirfuse.analysis.segments import RESHAPES
 from mlirfuse.dialect.attributes import KERNEL, NAME, STRIDES
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -23,7 +24,8 @@ class FuseCopyReshaped(Pass):
     Requires host functions of tensor ops. Splitting a dimension is a view of any array. Merging dimensions is a view
     where each stride is the next extent times the next stride (`fuse.strides`). Ops on other reshapes read a contiguous
     copy, as in NumPy, which an elementwise op makes. A reshape that is only returned stays, as the caller's framework
-    makes it; kernels are left alone.
+    makes it; kernels are left alone. Kernels read a diagonal in place if the strides of its operand have numbers; what
+    else uses it, a reshape or the caller, gets a copy.
 
     ```mlir
     func.func @f(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> ... {
@@ -49,6 +51,7 @@ class FuseCopyReshaped(Pass):
             layouts = {argument: attributes for argument, attributes in known if STRIDES in attributes}
             copies: dict[ir.Value, ir.Value] = {}
             for op in body(function):
+                self._copy_diagonals(op, layouts, remarks)
                 if op.name not in RESHAPES or op.operands[0] not in layouts:
                     continue
                 source = op.operands[0]
@@ -60,6 +63,28 @@ class FuseCopyReshaped(Pass):
                         copies[source] = _copied(op, source)
                         remarks.applied(self, f"copies {_name(source, layouts)}: a reshape of it may be no view", op)
                     op.operands[0] = copies[source]
+
+    def _copy_diagonals(
+        self, op: ir.Operation, layouts: dict[ir.Value, dict[str, ir.Attribute]], remarks: Remarks
+    ) -> None:
+        """Copies what an op cannot use as a view: a diagonal that is reshaped, transposed or returned, and an array of
+        unknown strides of which it is a diagonal.
+        """
+        if is_diagonal(op):
+            source = op.operands[0]
+            maker = defining_op(source)
+            is_view = maker is None or not (is_diagonal(maker) or maker.name == "linalg.transpose")
+            if not is_view or diagonal_layout(op, layouts.get(source, {})) is None:
+                op.operands[0] = _copied(op, source)
+                remarks.applied(self, "copies an array: a diagonal of it has no known strides", op)
+            return
+        if op.name not in (*RESHAPES, "linalg.transpose", "func.return"):
+            return
+        for number, operand in enumerate(op.operands):
+            maker = defining_op(operand)
+            if maker is not None and is_diagonal(maker):
+                op.operands[number] = _copied(op, operand)
+                remarks.applied(self, "copies a diagonal", op)
 
 
 def _is_only_returned(op: ir.Operation) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlirfuse.analysis.loops.maps import projected_axes, projection, through
+from mlirfuse.analysis.loops.maps import projection, selected_loops, through
 from mlirfuse.analysis.loops.structure import structure_of
 
 
@@ -28,9 +28,9 @@ def compose_producer(generic: ir.Operation, number: int, maker: ir.Operation) ->
         return False
     maps = list(ir.ArrayAttr(generic.attributes["indexing_maps"]))
     loops = maps[number].value.n_dims
-    axes = through(projected_axes(maps[number]), structure.result_axes[0], source_axes)
+    axes = through(selected_loops(maps[number]), structure.result_axes[0], source_axes)
     maps[number] = projection(loops, axes)
-    if {axis for m in maps for axis in projected_axes(m)} - {None} != set(range(loops)):
+    if {axis for m in maps for axis in selected_loops(m)} - {None} != set(range(loops)):
         return False
     generic.operands[number] = maker.operands[0]
     generic.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)

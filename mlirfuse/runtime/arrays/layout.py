@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from mlirfuse.compiler.host_program import HostArgument, HostProgram, Shape, Value
@@ -66,6 +66,8 @@ class CallLayout:
 
     def shape_and_strides(self, value: Value) -> tuple[Extents, Extents]:
         """Extents and strides (in elements) of a value; both empty for a scalar."""
+        if value.diagonal is not None:
+            return _diagonal(value.diagonal, *self.shape_and_strides(replace(value, diagonal=None)))
         if value.origin == "buffer":
             shape = self.buffers[value.position] if value.shape is None else self.extents(value.shape)
             return shape, contiguous_strides(shape, 1)
@@ -157,3 +159,10 @@ def _result(
     if prod(shape) != prod(own):
         raise ArgumentError(f"cannot view shape {own} as {shape}", where=program.name)
     return Result(value.origin, value.position, dtype, shape, value.axes)
+
+
+def _diagonal(dims: Sequence[int | None], shape: Extents, strides: Extents) -> tuple[Extents, Extents]:
+    """Extents and strides of a diagonal whose dimension `dims[axis]` runs along each axis of an array."""
+    rank = len({dim for dim in dims if dim is not None})
+    axes = [[axis for axis, dim in enumerate(dims) if dim == d] for d in range(rank)]
+    return tuple(shape[along[0]] for along in axes), tuple(sum(strides[axis] for axis in along) for along in axes)
