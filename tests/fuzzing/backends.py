@@ -169,7 +169,7 @@ def levels(program: Program) -> Outcome:
     return Outcome(RIGHT)
 
 
-ORDERED = ("sum", "prod", "mean", "var", "std", "matmul")
+ORDERED = ("sum", "prod", "mean", "var", "std", "matmul", "einsum", "tensordot", "vecdot", "trace")
 """Operations whose results depend on the order in which they are computed."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.fuzzing.bounds import Bounded
+from tests.fuzzing.einsum_makers import einsum
 from tests.fuzzing.generator import Generator, Retry
 from tests.fuzzing.operations import REDUCTIONS
 from tests.fuzzing.program import Number
@@ -275,4 +276,5 @@ MAKERS = {
     normalise: 6,
     view: 12,
     product: 6,
+    einsum: 4,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzzing import elementwise, reductions
+from tests.fuzzing import einsums, elementwise, reductions
 from tests.fuzzing.bounds import Bounded, cast
 from tests.fuzzing.contraction import matmul
 from tests.fuzzing.types import DTYPES, Refused
@@ -85,6 +85,11 @@ def _cast(x: Bounded, dtype: str) -> Bounded:
 def _positional(name: str, key: str) -> Text:
     """A call with a parameter in order, as `mf.reshape(x, (2, 3))`."""
     return lambda args, params: f"mf.{name}({args[0]}, {shown(params[key])})"
+
+
+def _equation_first(args: Sequence[str], params: dict[str, Any]) -> str:
+    rest = {key: value for key, value in params.items() if key != "equation"}
+    return call("einsum")([repr(params["equation"]), *args], rest)
 
 
 def _transposed(args: Sequence[str], params: dict[str, Any]) -> str:
@@ -199,4 +204,10 @@ OPERATIONS: Mapping[str, Operation] = {
         (call("matmul"), lambda args, params: infix("@")(args, params) if not params else call("matmul")(args, params)),
         matmul,
     ),
+    "einsum": Operation((_equation_first,), einsums.einsum),
+    "tensordot": Operation((call("tensordot"),), einsums.tensordot),
+    "vecdot": Operation((call("vecdot"),), einsums.vecdot),
+    "outer": Operation((call("outer"),), einsums.outer),
+    "diagonal": Operation((call("diagonal"),), einsums.diagonal),
+    "trace": Operation((call("trace"),), einsums.trace),
 }

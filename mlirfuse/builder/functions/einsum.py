@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mlirfuse.builder.array_types import ArrayT
@@ -15,7 +16,7 @@ from mlirfuse.builder.functions.contraction_order import contraction_order, in_p
 from mlirfuse.builder.functions.einsum_notation import Equation, Index, from_lists, parse
 from mlirfuse.builder.functions.einsum_terms import Contractor, Term
 from mlirfuse.builder.functions.manipulation import reshape_to
-from mlirfuse.builder.functions.sums_of_products import ProductTypes, product_types, widened_float8
+from mlirfuse.builder.functions.sums_of_products import ProductTypes, product_types
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import ScalarBase, TensorBase
 from mlirfuse.errors import TraceError
@@ -75,9 +76,9 @@ def einsum(
     ]
     wanted = tuple(index for index in parsed.result if not is_one(extents[index]))
     total = _contracted(Contractor(extents, types), terms, wanted, optimize)
-    scale = [operand for operand in resolved if not isinstance(operand, TensorBase)]
-    for number in scale:
-        total = arithmetic.multiply(total, number)  # type: ignore[call-overload]
+    for value, operand in zip(values, resolved, strict=True):
+        if not isinstance(operand, TensorBase):
+            total = arithmetic.multiply(total, value)  # type: ignore[call-overload]
     return reshape_to(cast(total, returned), tuple(extents[index] for index in parsed.result))
 
 
@@ -93,14 +94,9 @@ def _types(
         return product_types([float16], None, precision, "einsum"), bool_
     if common is not None:
         dtypes.append(common)
-    if len(dtypes) != 2 or not all(d.is_float8 for d in dtypes):
-        is_float8 = all(d.is_float8 for d in dtypes)
-        types = product_types([widened_float8(d) for d in dtypes], dtype, precision, "einsum")
-        if is_float8 and dtype is None:
-            types = product_types(dtypes[:1], None, precision, "einsum")
-            types = ProductTypes(float16, types.sum, types.result, types.precision)
-        return types, types.result
     types = product_types(dtypes, dtype, precision, "einsum")
+    if types.operand is None and len(dtypes) != 2:  # only contractions take float8 operands as they are
+        types = replace(types, operand=float16)
     return types, types.result
 
 

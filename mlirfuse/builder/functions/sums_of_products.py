@@ -16,7 +16,7 @@ from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import Access, TensorBase
 from mlirfuse.dialect.attributes import PRECISION
 from mlirfuse.errors import ArgumentError, DTypeError
-from mlirfuse.support.dtypes import DType, float16, float32
+from mlirfuse.support.dtypes import DType, float32
 from mlirfuse.support.precision import IEEE, PRECISIONS
 
 
@@ -91,11 +91,6 @@ def accumulator(dtype: DType, result: DType) -> DType:
         return result if result.bits > dtype.bits else dtype
     wide = result if dtype.kind == "int" and result.kind == "float" and not result.is_float8 else dtype
     return float32 if wide.kind == "float" and wide.bits == 16 else wide
-
-
-def widened_float8(dtype: DType) -> DType:
-    """float16 in place of float8, of which it has every number; other dtypes as they are."""
-    return float16 if dtype.is_float8 else dtype
 
 
 def _precision(name: str | None, dtype: DType, function: str) -> str:

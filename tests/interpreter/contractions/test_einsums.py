@@ -1,0 +1,80 @@
+"""Einsums through kernels: random equations, and forms that no matrix product has, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import mlirfuse as mf
+from tests.support.equations import Einsum, einsums
+
+FORMS = [
+    ("bijk,bklj->bli", (2, 3, 4, 8), (2, 8, 5, 4)),  # two summed dimensions in either order
+    ("abcd,dbec->ae", (20, 4, 5, 16), (16, 4, 17, 5)),
+    ("ibj,bjk->ikb", (9, 3, 5), (3, 5, 7)),  # a batch dimension that is the innermost of the result
+    ("iak,kbj->jaib", (3, 4, 5), (5, 6, 7)),
+    ("bqhd,bkhd->bhqk", (2, 16, 2, 8), (2, 24, 2, 8)),
+    ("bse,bshd->ehd", (2, 12, 8), (2, 12, 3, 8)),
+    ("ki,kj->ij", (300, 3), (300, 5)),
+    ("ij,j->i", (33, 65), (65,)),
+    ("i,ij->j", (33,), (33, 65)),
+    ("bij,bji->b", (3, 8, 9), (3, 9, 8)),
+    ("i,j,k->kij", (3,), (4,), (5,)),
+    ("ij,j,jk->ik", (16, 32), (32,), (32, 24)),
+    ("i,ij,jk,k->ik", (16,), (16, 32), (32, 24), (24,)),
+    ("ij,jk,kl->il", (12, 16), (16, 20), (20, 8)),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+@pytest.mark.parametrize(("equation", "shapes"), [(e, s) for e, *s in FORMS])
+def test_forms(equation, shapes, dtype) -> None:
+    rng = np.random.default_rng(1)
+    arrays = [rng.integers(-1, 2, shape).astype(dtype) for shape in shapes]
+    actual = np.asarray(mf.fuse(lambda *xs: mf.einsum(equation, *xs), target="interpret")(*arrays))
+    np.testing.assert_array_equal(actual, np.einsum(equation, *(x.astype(np.float64) for x in arrays)))
+    assert actual.dtype == dtype
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(einsums(most_operands=3, largest=5))
+def test_random_equations_in_kernels(example: Einsum) -> None:
+    arrays = example.arrays()
+    actual = np.asarray(mf.fuse(lambda *xs: mf.einsum(example.equation, *xs), target="interpret")(*arrays))
+    expected = example.expected(arrays)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_products_of_strided_arrays_read_them_in_place() -> None:
+    x, y = np.arange(96, dtype=np.float32).reshape(8, 12), np.arange(80, dtype=np.float32).reshape(10, 8)
+    fused = mf.fuse(lambda x, y: mf.einsum("ji,kj->ik", x, y), target="interpret")
+    np.testing.assert_array_equal(np.asarray(fused(x[:, ::2], y[::-1])), np.einsum("ji,kj->ik", x[:, ::2], y[::-1]))
+
+
+DIAGONALS = {
+    "trace": (mf.trace, np.trace, 2),
+    "of a matrix": (lambda x: mf.diagonal(x) + 1, lambda x: np.diagonal(x) + 1, 2),
+    "of a transposed value": (lambda x: mf.diagonal((x * 2).mT) + 1, lambda x: np.diagonal(x) * 2 + 1, 2),
+    "reshaped": (lambda x: mf.diagonal(x).reshape((2, 2)), lambda x: np.diagonal(x).reshape(2, 2), 2),
+    "of a diagonal": (lambda x: mf.diagonal(mf.diagonal(x)), lambda x: np.einsum("iii->i", x), 3),
+    "of constants": (lambda x: mf.diagonal(mf.zeros_like(x)), lambda x: np.zeros(4), 2),
+    "that scales its matrix": (lambda x: mf.diagonal(x)[:, None] * x, lambda x: np.diagonal(x)[:, None] * x, 2),
+    "transposed": (lambda x: mf.einsum("iji->ji", x), lambda x: np.einsum("iji->ji", x), 3),
+    "in a product": (
+        lambda x: mf.einsum("iij,kj->ik", x, mf.einsum("aba->ab", x)),
+        lambda x: np.einsum("iij,kj->ik", x, np.einsum("aba->ab", x)),
+        3,
+    ),
+}
+"""mlirfuse's function, NumPy's, and the number of dimensions."""
+
+
+@pytest.mark.parametrize("name", DIAGONALS)
+@pytest.mark.parametrize("layout", ["contiguous", "strided"])
+def test_diagonals(name, layout) -> None:
+    fn, expected, rank = DIAGONALS[name]
+    x = np.random.default_rng(1).integers(-3, 4, (8,) * rank).astype(np.float32)[(slice(None, None, 2),) * rank]
+    x = np.ascontiguousarray(x) if layout == "contiguous" else x
+    np.testing.assert_array_equal(np.asarray(mf.fuse(fn, target="interpret")(x)), expected(x))
