@@ -799,3 +799,29 @@ func.func @readers_apart(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>,
   } -> tensor<64xf32>
   return %0, %1, %2 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+#diagonal = affine_map<(d0, d1) -> (d1, d0, d1)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// A diagonal is a view of the host's: its kernel reads it by the sum of the strides.
+// CHECK-LABEL: func.func @diagonal(
+// CHECK: %[[VIEW:.*]] = linalg.generic
+// CHECK: call @diagonal_0(%[[VIEW]]) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+// CHECK-LABEL: func.func private @diagonal_0(%{{.*}}: tensor<3x4xf32> {fuse.align = 16 : i64, fuse.strides = array<i64: 4, 13>})
+func.func @diagonal(%x: tensor<4x3x4xf32>) -> tensor<3x4xf32> {
+  %e = tensor.empty() : tensor<3x4xf32>
+  %0 = linalg.generic {indexing_maps = [#diagonal, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<4x3x4xf32>) outs(%e : tensor<3x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<3x4xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0 : tensor<3x4xf32>) outs(%e : tensor<3x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<3x4xf32>
+  return %1 : tensor<3x4xf32>
+}

@@ -62,3 +62,35 @@ func.func @views(%x: tensor<3x4x8xf32> {fuse.strides = array<i64: -3, -2, 1>}, %
   } -> tensor<12x2x4xf32>
   return %2 : tensor<12x2x4xf32>
 }
+
+// -----
+
+#diagonal = affine_map<(d0, d1) -> (d1, d0, d1)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// A diagonal that is returned is copied; one of an array with a run-time stride reads a copy of the array.
+// CHECK-LABEL: func.func @diagonals
+// CHECK: %[[VIEW:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<4x3x4xf32>)
+// CHECK: %[[COPY:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<4x3x4xf32>)
+// CHECK: %[[OTHER:.*]] = linalg.generic {{.*}} ins(%[[COPY]] : tensor<4x3x4xf32>)
+// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}} ins(%[[VIEW]] : tensor<3x4xf32>)
+// CHECK: %[[SECOND:.*]] = linalg.generic {{.*}} ins(%[[OTHER]] : tensor<3x4xf32>)
+// CHECK: return %[[FIRST]], %[[SECOND]]
+func.func @diagonals(%x: tensor<4x3x4xf32>, %y: tensor<4x3x4xf32> {fuse.strides = array<i64: -1, -1, 1>})
+    -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  %e = tensor.empty() : tensor<3x4xf32>
+  %0 = linalg.generic {indexing_maps = [#diagonal, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<4x3x4xf32>) outs(%e : tensor<3x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<3x4xf32>
+  // expected-remark @below {{copies an array: a diagonal of it has no known strides}}
+  %1 = linalg.generic {indexing_maps = [#diagonal, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%y : tensor<4x3x4xf32>) outs(%e : tensor<3x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<3x4xf32>
+  // expected-remark @below {{copies a diagonal}}
+  // expected-remark @below {{copies a diagonal}}
+  return %0, %1 : tensor<3x4xf32>, tensor<3x4xf32>
+}
