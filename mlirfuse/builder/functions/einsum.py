@@ -78,7 +78,7 @@ def einsum(
     total = _contracted(Contractor(extents, types), terms, wanted, optimize)
     for value, operand in zip(values, resolved, strict=True):
         if not isinstance(operand, TensorBase):
-            total = arithmetic.multiply(total, value)  # type: ignore[call-overload]
+            total = arithmetic.multiply(total, value)
     return reshape_to(cast(total, returned), tuple(extents[index] for index in parsed.result))
 
 
