@@ -29,20 +29,13 @@ from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.incremental_space import IncrementalSpace
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
-from mlirfuse.analysis.loops.structure import (
-    RENAMING_OPS,
-    OpStructure,
-    is_constant,
-    is_diagonal,
-    is_unit_reshape,
-    structure_of,
-)
+from mlirfuse.analysis.loops.structure import OpStructure, is_constant, is_unit_reshape, structure_of
+from mlirfuse.analysis.memory.host_views import RESHAPES as RESHAPES
+from mlirfuse.analysis.memory.host_views import is_diagonal, is_host_view, layout_of, rearranged_axes, view_layout
 from mlirfuse.analysis.operations import separated
 
 CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.fill"})
 """Ops that are cloned into every segment that uses them rather than computed once."""
-
-RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
 RESHAPED = (
     "it reads its producer's result reshaped to other dimensions, which takes the result in memory: "
@@ -101,14 +94,37 @@ def segment_ops(ops: Sequence[ir.Operation]) -> Segmentation:
     return _Planner(ops).run()
 
 
-def _is_final_view(op: ir.Operation) -> bool:
-    """Whether the function only returns the result of a transpose, or of a reshape by extents of 1 before one."""
-    if op.name not in RENAMING_OPS or not list(op.results[0].uses):
+def needs_memory(op: ir.Operation) -> bool:
+    """Whether an op reads its operand from memory wherever the operand comes from: a view that no kernel computes."""
+    return op.name == "tensor.extract_slice" or is_diagonal(op) or (op.name in RESHAPES and not is_unit_reshape(op))
+
+
+def _is_final_view(op: ir.Operation, *, computed: bool) -> bool:
+    """Whether a view is only returned, or only seen through further views of this kind.
+
+    A view of an array that a kernel computes (`computed`) is written by that kernel where another kernel reads it.
+    """
+    if op.name not in RESHAPES and (rearranged_axes(op) is None or is_constant(op.operands[0])):
         return False
     users = [use.owner.operation for use in op.results[0].uses]
-    if op.name == "linalg.transpose":
-        return all(user.name == "func.return" for user in users)
-    return is_unit_reshape(op) and all(user.name == "func.return" or _is_final_view(user) for user in users)
+
+    def leaves(user: ir.Operation) -> bool:
+        if needs_memory(user):
+            return (not computed or _is_returned(user)) and _is_view_of_memory(user)
+        return user.name == "func.return" or _is_final_view(user, computed=computed)
+
+    return bool(users) and all(map(leaves, users))
+
+
+def _is_view_of_memory(op: ir.Operation) -> bool:
+    """Whether a view needs no copy of its operand, which itself is a view."""
+    return view_layout(op, layout_of(op.operands[0])) is not None
+
+
+def _is_returned(view: ir.Operation) -> bool:
+    """Whether a view is only returned, through further views or not."""
+    users = [use.owner.operation for use in view.results[0].uses]
+    return all(user.name == "func.return" or (is_host_view(user) and _is_returned(user)) for user in users)
 
 
 class _Planner:
@@ -138,15 +154,17 @@ class _Planner:
         return Segmentation(self.segments, self.declined)
 
     def _is_host_view(self, op: ir.Operation) -> bool:
-        """Views of whole buffers stay on the host: reshapes of values in memory, or that split or merge extents, ops
-        that give a result its final shape, and diagonals. A function that only returns views launches nothing. Where
-        fusion is off, the results of other calls are in memory.
+        """Views of values in memory stay on the host: slices, diagonals, reshapes of whole buffers or that split or
+        merge extents, and views that are returned. A function that only returns views launches nothing. Where fusion
+        is off, the results of other calls are in memory.
         """
+        if op.name == "tensor.extract_slice" or is_diagonal(op):
+            return True
         if op.name in RESHAPES:
             source = op.operands[0]
             if source not in self.segment_of or not is_unit_reshape(op) or separated([source.owner.operation], [op]):
                 return True
-        return is_diagonal(op) or _is_final_view(op)
+        return _is_final_view(op, computed=op.operands[0] in self.segment_of)
 
     def _join_producers(self, structure: OpStructure) -> None:
         """Joins the segments that an op reads from, if they and the op fit into one kernel.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirfuse.api.signature import Extents
+from mlirfuse.api.signature import Extents, Source
 from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.errors import ArgumentError, DTypeError
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo, ScalarInfo, read_argument
@@ -97,3 +97,11 @@ def _dtype(array: np.ndarray, name: str) -> DType:
         return dtype_of(array.dtype)
     except DTypeError as error:
         raise DTypeError(error.message, where=name, hint=error.hint) from None
+
+
+def reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:
+    """Why extents are numbers of the compilation, as `explain` says it."""
+    return tuple(
+        f"dimension {dim} of {name_of(names, position)} is static: the function reduces it or needs it as a number"
+        for position, dim in sorted(static)
+    )

@@ -11,25 +11,32 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overlo
 
 import numpy as np
 
-from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable, spec_text
+from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable, reasons, spec_text
 from mlirfuse.api.interpreted_results import write_results
-from mlirfuse.api.options import Fusion, GridReductionKind, MixOrder, Options, check_names, check_options
+from mlirfuse.api.options import (
+    INTERPRET,
+    Fusion,
+    GridReductionKind,
+    MixOrder,
+    Options,
+    check_names,
+    check_options,
+    device_target,
+)
 from mlirfuse.api.signature import Extents, Source
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
-from mlirfuse.compiler.compile import Compiled, Lowered, set_grid_reduction, set_mix_order, set_schedules
+from mlirfuse.compiler.compile import Compiled, Lowered, set_requests
 from mlirfuse.compiler.context import make_context
 from mlirfuse.compiler.host_program import HostProgram
-from mlirfuse.errors import ArgumentError, TargetError, UnreadExtentError
+from mlirfuse.errors import ArgumentError, UnreadExtentError
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import LoadedKernel, assemble_ahead, load
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target, target_of
-
-INTERPRET = "interpret"
 
 _Self = TypeVar("_Self")
 _P = ParamSpec("_P")
@@ -84,14 +91,14 @@ class Fused(Generic[_P, _R]):
             hint = "leave tune out: the interpreter's times say nothing of a GPU's"
             raise ArgumentError("tune=True measures on a GPU, and target='interpret' has none", where="fuse", hint=hint)
         self._tune = tune
-        self._target = None if target is None or target == INTERPRET else _device_target(target)
+        self._target = None if target is None or target == INTERPRET else device_target(target)
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
         self._dynamic_products = dynamic_products
         self._fast_math, self._fusion = fast_math, fusion == "auto"
         self._mix_order, self._grid_reduction = mix_order, grid_reduction
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
-        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target, str | None], Compiled] = {}
+        self._compiled: dict[tuple[object, ...], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         self._names = tuple(self._signature.parameters)
         self._dispatch = Dispatcher(self._prepare, self._names)
@@ -220,44 +227,52 @@ class Fused(Generic[_P, _R]):
         device: str | None = None,
         *,
         dynamic_products: bool,
+        copies: tuple[int, ...] = (),
     ) -> Lowered:
         module = trace(
             self._fn, list(specs), context=make_context(), dynamic_products=dynamic_products, fusion=self._fusion
         )
-        if self._schedules:
-            set_schedules(module, self._schedules)
-        if self._mix_order != "auto":
-            set_mix_order(module, self._mix_order)
-        if self._grid_reduction != "auto":
-            set_grid_reduction(module, self._grid_reduction)
+        mix_order, grid_reduction = self._mix_order, self._grid_reduction
+        schedules = self._schedules
+        set_requests(module, schedules=schedules, mix_order=mix_order, grid_reduction=grid_reduction, copies=copies)
         return Lowered(module, target, notes, self._fast_math, tuned=True, device=device)
 
     def _compile(
-        self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target, device: str | None = None
+        self,
+        describe: Callable[[Extents], tuple[ArgumentSpec, ...]],
+        target: Target,
+        device: str | None = None,
+        copies: tuple[int, ...] = (),
     ) -> Compiled:
-        """Compiles for a signature, with those extents static that the function needs as numbers."""
+        """Compiles for a signature, with those extents static that the function needs as numbers.
+
+        The results that `copies` numbers are no views, but arrays of their own.
+        """
         with self._lock:
             dynamic = describe(Extents())
             while True:
                 static = self._static.get(dynamic, frozenset())
                 specs = describe(Extents(static))
-                known = self._compiled.get((specs, target, device))
+                known = self._compiled.get((specs, target, device, copies))
                 if known is not None:
                     return known
                 try:
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
-                    notes = (note, *_reasons(static, self._names))
-                    lowered = self._lower(specs, target, notes, device, dynamic_products=self._dynamic_products)
+                    notes = (note, *reasons(static, self._names))
+                    products = self._dynamic_products
+                    lowered = self._lower(specs, target, notes, device, dynamic_products=products, copies=copies)
                     compiled = lowered.compile_to_interpret() if self._interprets else lowered.compile()
                 except (NeedsStatic, UnreadExtentError) as need:
                     if static.issuperset(need.sources):
                         raise
                     self._static[dynamic] = static.union(need.sources)
                     continue
-                self._compiled[(specs, target, device)] = compiled
+                self._compiled[(specs, target, device, copies)] = compiled
                 return compiled
 
-    def _prepare(self, arguments: tuple[Argument, ...]) -> tuple[HostProgram, dict[str, LoadedKernel]]:
+    def _prepare(
+        self, arguments: tuple[Argument, ...], copies: tuple[int, ...] = ()
+    ) -> tuple[HostProgram, dict[str, LoadedKernel]]:
         device = next((a.device for a in arguments if isinstance(a, ArrayInfo)), None)
         if device is None:
             raise ArgumentError(
@@ -270,14 +285,14 @@ class Fused(Generic[_P, _R]):
         def describe(extents: Extents) -> tuple[ArgumentSpec, ...]:
             return gpu_specs(arguments, extents)
 
-        compiled = self._compile(describe, target, name)
+        compiled = self._compile(describe, target, name, copies)
         if self._tune and (id(compiled), device) not in self._loaded:
             from mlirfuse.api.tuning import tune_first_call  # here, as few functions are tuned
 
             with self._lock, cuda.on_device(device):
                 if tune_first_call(self, compiled.lowered, arguments):
                     self._compiled = {specs: known for specs, known in self._compiled.items() if known is not compiled}
-            compiled = self._compile(describe, target, name)
+            compiled = self._compile(describe, target, name, copies)
         key = (id(compiled), device)
         with self._lock:
             if key not in self._loaded:
@@ -381,19 +396,3 @@ def fuse(
             function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion, tune
         )
     return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion, tune)
-
-
-def _device_target(target: str | Target) -> Target:
-    """`target_of`, whose error says that there is the interpreter too."""
-    try:
-        return target_of(target)
-    except TargetError as error:
-        hint = f"{error.hint}; or {INTERPRET!r}, which runs on the CPU"
-        raise TargetError(error.message, hint=hint) from None
-
-
-def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(
-        f"dimension {dim} of {name_of(names, position)} is static: the function reduces it or needs it as a number"
-        for position, dim in sorted(static)
-    )

@@ -61,6 +61,7 @@ from mlirfuse.builder.functions.elementary import (
     tanh,
     trunc,
 )
+from mlirfuse.builder.functions.indexing import flip
 from mlirfuse.builder.functions.manipulation import (
     broadcast_to,
     expand_dims,
@@ -109,6 +110,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "flip",
     "floor",
     "floor_divide",
     "full_like",

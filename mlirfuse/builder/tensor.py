@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import EllipsisType
 from typing import NoReturn
 
 from mlirfuse.builder.counterparts import instead_of_attribute
 from mlirfuse.builder.errors import ControlFlowError, MissingAttributeError, UnsupportedError
 from mlirfuse.builder.extents import Extent
-from mlirfuse.builder.functions import casting, manipulation, reductions
+from mlirfuse.builder.functions import casting, indexing, manipulation, reductions
 from mlirfuse.builder.functions.axes import Axes
+from mlirfuse.builder.functions.indexing import Index
 from mlirfuse.builder.functions.reductions import Axis
 from mlirfuse.builder.operators import Operators
 from mlirfuse.builder.source import at_user_line
@@ -107,37 +107,9 @@ class Tensor(Operators, TensorBase):
         """See `mlirfuse.builder.functions.reductions.all`."""
         return reductions.all(self, axis, keepdims=keepdims)
 
-    def __getitem__(self, key: slice | EllipsisType | tuple[slice | EllipsisType | None, ...] | None) -> Tensor:
-        """Adds dimensions: `x[:, None]`, `x[None, ...]`.
-
-        Raises:
-            UnsupportedError: an index that selects elements.
-            ShapeError: more indices than dimensions, or two ellipses.
-        """
-        entries = key if isinstance(key, tuple) else (key,)
-        for entry in entries:
-            if not (entry is None or entry is Ellipsis or (isinstance(entry, slice) and entry == slice(None))):
-                raise at_user_line(
-                    UnsupportedError(
-                        f"index {entry!r} is not supported",
-                        hint="use None, `...`, full slices or mf.where; or slice before the call",
-                    )
-                )
-        slices = sum(isinstance(entry, slice) for entry in entries)
-        ellipses = sum(entry is Ellipsis for entry in entries)
-        if slices > self.ndim or ellipses > 1:
-            raise at_user_line(
-                ShapeError(f"index with {slices} slices and {ellipses} ellipses for {self.ndim} dimensions")
-            )
-        if not ellipses:
-            entries = (*entries, Ellipsis)
-        new: list[int] = []
-        position = 0
-        for entry in entries:
-            if entry is None:
-                new.append(position)
-            position += self.ndim - slices if entry is Ellipsis else 1
-        return manipulation.expand_dims(self, tuple(new)) if new else self
+    def __getitem__(self, key: Index | tuple[Index, ...]) -> Tensor:
+        """See `mlirfuse.builder.functions.indexing.index`: a view."""
+        return indexing.index(self, key)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         raise at_user_line(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -15,6 +15,7 @@ from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.compiler.read_host import host_program
 from mlirfuse.dialect.attributes import GRID_REDUCTION, MIX_ORDER, SCHEDULES
+from mlirfuse.dialect.copies import COPIED_RESULTS
 from mlirfuse.dialect.module_target import set_target
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.lowering.ptx import spills
@@ -181,13 +182,40 @@ class Compiled:
 
         The last line names the assembler.
         """
-        lines = [*self.lowered.notes, *(str(remark) for remark in self.remarks.entries)]
+        lines = [*self.lowered.notes, *self.program.views(), *(str(remark) for remark in self.remarks.entries)]
         if not spills.are_known(self.lowered.target):
             lines.append(
                 "no ptxas is installed: spills are unknown, and no other schedule is chosen for kernels that spill"
             )
         lines.append(f"assembled by {chosen_assembler(self.lowered.target)}")
         return "\n".join(lines)
+
+
+def set_requests(
+    module: ir.Module,
+    *,
+    schedules: Mapping[str, Schedule],
+    mix_order: str,
+    grid_reduction: str,
+    copies: Sequence[int],
+) -> None:
+    """Attaches the requests of the user, and of a call, to the host function.
+
+    Args:
+        module: the traced function.
+        schedules: by kernel name.
+        mix_order: `auto`, `fused` or `split`.
+        grid_reduction: the second stage of grid reductions, or `auto`.
+        copies: the results that must be arrays of their own.
+    """
+    if schedules:
+        set_schedules(module, schedules)
+    if mix_order != "auto":
+        set_mix_order(module, mix_order)
+    if grid_reduction != "auto":
+        set_grid_reduction(module, grid_reduction)
+    if copies:
+        set_copied_results(module, copies)
 
 
 def set_schedules(module: ir.Module, schedules: Mapping[str, Schedule]) -> None:
@@ -201,6 +229,12 @@ def set_mix_order(module: ir.Module, request: str) -> None:
     """Sets the attribute by which `fuse-mix-order-reduction` gets the user's choice, `fused` or `split`."""
     with module.context:
         module.body.operations[0].attributes[MIX_ORDER] = ir.StringAttr.get(request)
+
+
+def set_copied_results(module: ir.Module, results: Sequence[int]) -> None:
+    """Sets the attribute by which `fuse-copy-results` makes results arrays of their own."""
+    with module.context:
+        module.body.operations[0].attributes[COPIED_RESULTS] = ir.DenseI64ArrayAttr.get(list(results))
 
 
 def set_grid_reduction(module: ir.Module, request: str) -> None:

@@ -50,23 +50,62 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Reshape:
+    """The same elements, in C order, in another shape."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Rearrange:
+    """Dimensions in another order, repeated elements, or diagonals.
+
+    Attributes:
+        shape: extents of the view.
+        axes: for each dimension of the view, the dimensions that it runs along: none where elements are repeated, two
+            along a diagonal. Dimensions that no one names have an extent of 1.
+    """
+
+    shape: Shape
+    axes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Elements at regular distances.
+
+    Attributes:
+        offsets: for each dimension, the index of the first element.
+        shape: extents of the view.
+        steps: the distance of neighbours, which may be negative.
+    """
+
+    offsets: Shape
+    shape: Shape
+    steps: tuple[int, ...]
+
+
+View = Reshape | Rearrange | Slice
+
+
+@dataclass(frozen=True)
 class Value:
-    """A tensor or scalar of the host function: an argument or a buffer, seen with a shape.
+    """A tensor or scalar of the host function: an argument or a buffer, or a view of one.
 
     Attributes:
         origin: `argument` or `buffer`.
         position: index of the argument or buffer.
-        shape: extents of the view; None for an argument or a buffer as it is.
-        axes: for each dimension of a transposed view, that of `shape` which it runs along; None for all in order.
-        diagonal: for each dimension of `shape`, that of a diagonal which runs along it, or None for an extent of 1;
-            None for a view that is no diagonal.
+        views: what makes the view, in order; empty for an argument or a buffer as it is.
     """
 
     origin: str
     position: int
-    shape: Shape | None = None
-    axes: tuple[int, ...] | None = None
-    diagonal: tuple[int | None, ...] | None = None
+    views: tuple[View, ...] = ()
+
+    @property
+    def shape(self) -> Shape | None:
+        """Extents of the view; None for an argument or a buffer as it is."""
+        return self.views[-1].shape if self.views else None
 
 
 @dataclass(frozen=True)
@@ -105,6 +144,18 @@ class HostProgram:
     launches: tuple[Launch, ...]
     results: tuple[Value, ...]
     structure: str = "tuple"
+
+    def views(self) -> list[str]:
+        """What `explain` says of results that are views of arguments, and where there is no kernel."""
+        lines = []
+        for number, value in enumerate(self.results):
+            if value.origin == "argument":
+                which = "the result" if len(self.results) == 1 else f"result {number}"
+                how = "a view of " if value.views else ""
+                lines.append(f"{which} is {how}{self.arguments[value.position].name}")
+        if not self.launches:
+            lines = [f"0 kernels: {', '.join(lines) if lines else 'no result has elements'}"]
+        return lines
 
     @property
     def pack(self) -> Callable[[Sequence[Any]], Any]:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, result_sources, symbol
-from mlirfuse.analysis.loops.structure import diagonal_axes, is_diagonal
+from mlirfuse.analysis.memory.host_views import rearranged_axes
 from mlirfuse.compiler.expressions import Binary, Constant, Expression, Symbol
-from mlirfuse.compiler.host_program import Buffer, HostArgument, HostProgram, Launch, Shape, Value
+from mlirfuse.compiler.host_program import (
+    Buffer,
+    HostArgument,
+    HostProgram,
+    Launch,
+    Rearrange,
+    Reshape,
+    Shape,
+    Slice,
+    Value,
+    View,
+)
 from mlirfuse.dialect.attributes import KERNEL, LAUNCH, NAME, RESULTS, STRIDES
 from mlirfuse.errors import IRError
 from mlirfuse.support.dtypes import from_mlir
@@ -65,6 +76,7 @@ class _Reader:
         self.results: tuple[Value, ...] = ()
         self.values: dict[ir.Value, Value] = {}
         self.empties: dict[ir.Value, Buffer] = {}
+        self.destinations: dict[ir.Value, Shape] = {}
         self.indices: dict[ir.Value, Expression] = {}
         self.rules: dict[str, Callable[[ir.Operation], None]] = {
             "arith.constant": self._constant,
@@ -72,8 +84,9 @@ class _Reader:
             "tensor.expand_shape": self._expand_shape,
             "tensor.collapse_shape": self._collapse_shape,
             "tensor.empty": self._empty,
-            "linalg.transpose": self._transpose,
-            "linalg.generic": self._diagonal,
+            "tensor.extract_slice": self._slice,
+            "linalg.transpose": self._rearrange,
+            "linalg.generic": self._rearrange,
             "func.call": self._launch,
             "func.return": self._return,
         }
@@ -111,55 +124,56 @@ class _Reader:
         self.indices[op.results[0]] = self._shape(op.operands[0])[dim.value]
 
     def _empty(self, op: ir.Operation) -> None:
-        """An empty result, or the destination of a transpose."""
-        if all(use.owner.name in ("linalg.transpose", "linalg.generic") for use in op.results[0].uses):
+        """An empty result, or the destination of a view that a linalg op makes."""
+        if all(use.owner.name.startswith("linalg.") for use in op.results[0].uses):
+            self.destinations[op.results[0]] = self._empty_shape(op)
             return
         type_ = ir.RankedTensorType(op.results[0].type)
         if 0 not in type_.shape:
             raise IRError("tensor.empty has elements, which no kernel writes", where=op)
-        sizes = iter([self._index(operand, op) for operand in op.operands])
-        dynamic = ir.ShapedType.get_dynamic_size()
-        shape = tuple(next(sizes) if extent == dynamic else Constant(extent) for extent in type_.shape)
-        self.empties[op.results[0]] = Buffer(from_mlir(type_.element_type), shape)
+        self.empties[op.results[0]] = Buffer(from_mlir(type_.element_type), self._empty_shape(op))
+
+    def _empty_shape(self, op: ir.Operation) -> Shape:
+        return self._mixed(ir.RankedTensorType(op.results[0].type).shape, list(op.operands), op)
+
+    def _mixed(self, static: Iterable[int], operands: Iterable[ir.Value], op: ir.Operation) -> Shape:
+        """Numbers that an attribute or a type gives, and operands in the place of those that are dynamic."""
+        sizes, dynamic = iter(operands), ir.ShapedType.get_dynamic_size()
+        return tuple(self._index(next(sizes), op) if extent == dynamic else Constant(extent) for extent in static)
 
     def _expand_shape(self, op: ir.Operation) -> None:
-        sizes = iter([self._index(operand, op) for operand in list(op.operands)[1:]])
         static = ir.RankedTensorType(op.results[0].type).shape
-        dynamic = ir.ShapedType.get_dynamic_size()
-        self._view(op, tuple(next(sizes) if extent == dynamic else Constant(extent) for extent in static))
+        self._view(op, Reshape(self._mixed(static, list(op.operands)[1:], op)))
 
     def _collapse_shape(self, op: ir.Operation) -> None:
         source = self._shape(op.operands[0])
         groups = [
             [ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])
         ]
-        self._view(op, tuple(_product([source[d] for d in group]) for group in groups))
+        self._view(op, Reshape(tuple(_product([source[d] for d in group]) for group in groups)))
 
-    def _view(self, op: ir.Operation, shape: Shape) -> None:
-        source = self.values[op.operands[0]]
-        if source.axes is not None or source.diagonal is not None:
-            raise IRError("a reshape of a transposed array is no view of it", where=op)
-        self.values[op.results[0]] = Value(source.origin, source.position, shape)
+    def _slice(self, op: ir.Operation) -> None:
+        counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+        operands, parts = list(op.operands), []
+        for number, name in enumerate(("static_offsets", "static_sizes", "static_strides"), start=1):
+            given = operands[sum(counts[:number]) : sum(counts[: number + 1])]
+            parts.append(self._mixed(ir.DenseI64ArrayAttr(op.attributes[name]), given, op))
+        offsets, shape, steps = parts
+        if len(shape) != ir.RankedTensorType(op.results[0].type).rank:
+            raise IRError("a slice that drops dimensions", where=op, hint="slice, and then collapse them")
+        if not all(isinstance(step, Constant) for step in steps):
+            raise IRError("a slice whose step is not constant", where=op)
+        self._view(op, Slice(offsets, shape, tuple(s.value for s in steps if isinstance(s, Constant))))
 
-    def _transpose(self, op: ir.Operation) -> None:
-        source = self.values[op.operands[0]]
-        if source.diagonal is not None:
-            raise IRError("a transpose of a diagonal is not an op of the host function", where=op)
-        permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
-        before = source.axes or tuple(range(len(permutation)))
-        shape = source.shape or self._shape(op.operands[0])
-        axes = tuple(before[d] for d in permutation)
-        self.values[op.results[0]] = Value(source.origin, source.position, shape, axes)
+    def _rearrange(self, op: ir.Operation) -> None:
+        axes = rearranged_axes(op)
+        if axes is None or op.operands[1] not in self.destinations:
+            raise IRError(f"{op.name} is no view, and no op of the host function", where=op)
+        self._view(op, Rearrange(self.destinations[op.operands[1]], axes))
 
-    def _diagonal(self, op: ir.Operation) -> None:
-        """A view whose strides the kernels that read it know."""
-        if not is_diagonal(op):
-            raise IRError(f"{op.name} is not an op of the host function", where=op)
+    def _view(self, op: ir.Operation, view: View) -> None:
         source = self.values[op.operands[0]]
-        if source.axes is not None or source.diagonal is not None:
-            raise IRError("a diagonal of a transposed array, or of a diagonal", where=op)
-        shape = self._shape(op.operands[0])
-        self.values[op.results[0]] = Value(source.origin, source.position, shape, diagonal=diagonal_axes(op))
+        self.values[op.results[0]] = Value(source.origin, source.position, (*source.views, view))
 
     def _launch(self, op: ir.Operation) -> None:
         callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
@@ -178,8 +192,6 @@ class _Reader:
             self.buffers.append(Buffer(from_mlir(type_.element_type), shape))
         if any(operand not in self.values for operand in operands):
             raise IRError(f"the host passes {callee} a value that it computed", where=op)
-        if any(self.values[operand].axes is not None for operand in operands):
-            raise IRError(f"the host passes {callee} a transposed view", where=op)
         kernel = ir.FlatSymbolRefAttr(declaration.attributes[LAUNCH]).value
         self.launches.append(Launch(kernel, tuple(self.values[v] for v in operands), tuple(outputs)))
 
@@ -198,10 +210,8 @@ class _Reader:
     def _shape(self, value: ir.Value) -> Shape:
         """The extents of a tensor value."""
         seen = self.values[value]
-        if seen.diagonal is not None and seen.shape is not None:
-            return tuple(seen.shape[seen.diagonal.index(d)] for d in range(ir.RankedTensorType(value.type).rank))
         if seen.shape is not None:
-            return seen.shape if seen.axes is None else tuple(seen.shape[axis] for axis in seen.axes)
+            return seen.shape
         if seen.origin == "buffer":
             return self.buffers[seen.position].shape
         type_ = ir.RankedTensorType(value.type)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from mlirfuse.dialect import copies as copies
 from mlirfuse.dialect.attribute import (
     ALIGNMENT,
     DICTIONARY,

@@ -15,7 +15,8 @@ from mlirfuse.runtime.device.module import LoadedKernel
 from mlirfuse.runtime.plan import LaunchPlan
 from mlirfuse.runtime.recognition import Recogniser, recogniser, unknown
 
-Prepare = Callable[[tuple[Argument, ...]], tuple[HostProgram, Mapping[str, LoadedKernel]]]
+Prepare = Callable[..., tuple[HostProgram, Mapping[str, LoadedKernel]]]
+"""Takes the descriptions of the arguments and, where there are any, the numbers of the results that must be copies."""
 
 MAX_PLANS = 4096
 """Most launch plans kept; beyond this number all are dropped."""
@@ -120,14 +121,20 @@ class Dispatcher:
     def _add(self, key: Key, args: tuple[Any, ...], results: tuple[Any, ...] | None) -> _Kind:
         """Adds the kind of a key; calls with `out` share the plan of calls without."""
         if results is None:
-            infos = self._read(args)
-            program, kernels = self._prepare(infos)
-            plan, into = LaunchPlan(program, kernels, infos), None
+            plan, into = self._plan(self._read(args), lambda plan: plan.to_copy(into=False)), None
         else:
             without = [*signature(args)[0], False, 0]
             plan = (self._kinds.get(tuple(without)) or self._add(without, args, None)).plan
+            if copies := plan.to_copy(into=True):
+                plan = self._plan(self._read(args), lambda _: copies)
             into = plan.into([read_argument(array, "out") for array in results])
         if len(self._kinds) >= MAX_PLANS:
             self._kinds.clear()
         kind = self._kinds[tuple(key)] = _Kind(key, plan, into)
         return kind
+
+    def _plan(self, infos: tuple[Argument, ...], to_copy: Callable[[LaunchPlan], tuple[int, ...]]) -> LaunchPlan:
+        """The plan of a program whose results are copies where `to_copy` says of a plan with views that they must."""
+        plan = LaunchPlan(*self._prepare(infos), infos)
+        copies = to_copy(plan)
+        return LaunchPlan(*self._prepare(infos, copies), infos) if copies else plan

@@ -50,7 +50,7 @@ class LaunchGeometry:
     kernel: KernelInfo
     blocks: int
     words: tuple[int, ...]
-    tensor_maps: Mapping[int, TensorMapShape]
+    tensor_maps: Mapping[int, TensorMapPlace]
     semaphores: tuple[tuple[int, int, int], ...]
 
 
@@ -63,12 +63,23 @@ class ParameterPlan:
         fixed: the sizes and strides, which follow them.
         launches: the launches, in order.
         memory: where intermediates and workspace arguments lie; they are the last of the varying words.
+        distant: (word, other word, bytes) of each pointer that is at a distance from another.
     """
 
     varying: str
     fixed: tuple[int, ...]
     launches: tuple[LaunchGeometry, ...]
     memory: MemoryPlan
+    distant: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class TensorMapPlace:
+    """A tensor map, the word of the pointer that it starts from, and its first byte's distance from there."""
+
+    shape: TensorMapShape
+    word: int
+    distance: int
 
 
 def plan_parameters(
@@ -91,11 +102,21 @@ def plan_parameters(
 
 @dataclass(frozen=True)
 class _Operand:
-    """An argument of a kernel: its word, and its extents and strides in elements."""
+    """An argument of a kernel.
+
+    Attributes:
+        word: position of its pointer.
+        shape: extents.
+        strides: in elements.
+        base: position of the pointer that its own is at a distance from.
+        distance: bytes between the two pointers.
+    """
 
     word: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    base: int
+    distance: int = 0
 
 
 class _Planner:
@@ -106,6 +127,7 @@ class _Planner:
         buffers, sizes = layout.program.buffers, layout.buffers
         self.memory = MemoryPlanner([prod(sizes[i]) * buffers[i].dtype.bytes for i in layout.intermediates])
         self.fixed: list[int] = []
+        self.distant: dict[tuple[int, int], int] = {}
         self.codes = [POINTER_CODE if isinstance(a, ArrayInfo) else _SCALAR_CODES[a.kind] for a in layout.arguments]
         self.codes += [POINTER_CODE] * len(layout.buffers)
         self.workspace_word = len(self.codes)
@@ -114,7 +136,8 @@ class _Planner:
     def plan(self) -> ParameterPlan:
         launches = tuple(self._place(launch) for launch in self.layout.program.launches)
         memory = MemoryPlan(tuple(self.memory.places))
-        return ParameterPlan("=" + "".join(self.codes), tuple(self.fixed), launches, memory)
+        distant = tuple((word, base, distance) for (base, distance), word in self.distant.items())
+        return ParameterPlan("=" + "".join(self.codes), tuple(self.fixed), launches, memory, distant)
 
     def _info(self, launch: Launch) -> KernelInfo:
         if launch.kernel not in self.kernels:
@@ -124,7 +147,7 @@ class _Planner:
     def _place(self, launch: Launch) -> LaunchGeometry:
         info = self._info(launch)
         values = [*launch.inputs, *(Value("buffer", output) for output in launch.outputs)]
-        operands = [_Operand(self._word(value), *self.layout.shape_and_strides(value)) for value in values]
+        operands = [self._operand(value) for value in values]
         shapes = [operand.shape for operand in operands]
         blocks = info.blocks(shapes, partial(self.resident, info.name))
         if not blocks and any(prod(operand.shape) for operand in operands[len(launch.inputs) :]):
@@ -136,7 +159,7 @@ class _Planner:
         workspaces = self._place_workspaces(info, shapes)
         operands += workspaces
         words: list[int] = []
-        tensor_maps: dict[int, TensorMapShape] = {}
+        tensor_maps: dict[int, TensorMapPlace] = {}
         for number, parameter in enumerate(info.parameters):
             if parameter.arg >= len(operands):
                 raise IRError(
@@ -151,9 +174,10 @@ class _Planner:
             words.append(self._checked(operand.word, parameter, info))
             if parameter.kind == "tensor_map" and blocks:
                 dtype = self.layout.dtype(values[parameter.arg])
-                tensor_maps[number] = TensorMapShape.of_view(
+                shape = TensorMapShape.of_view(
                     dtype, operand.shape, operand.strides, parameter.dims, parameter.box, tf32=parameter.tf32
                 )
+                tensor_maps[number] = TensorMapPlace(shape, operand.base, operand.distance)
         semaphores = tuple(
             (workspace.arg, operand.word, prod(operand.shape) * workspace.element_bytes)
             for workspace, operand in zip(info.workspaces, workspaces, strict=True)
@@ -172,7 +196,19 @@ class _Planner:
         own = info.workspace_shapes(shapes, partial(self.resident, info.name))
         self.memory.add_launch(info.workspaces, own)
         first, self.workspace_word = self.workspace_word, self.workspace_word + len(own)
-        return [_Operand(first + i, shape, contiguous_strides(shape, 1)) for i, shape in enumerate(own)]
+        words = range(first, first + len(own))
+        return [_Operand(w, shape, contiguous_strides(shape, 1), w) for w, shape in zip(words, own, strict=True)]
+
+    def _operand(self, value: Value) -> _Operand:
+        """The operand of a value; the pointer of a view that starts behind its source's gets a word of its own."""
+        base, seen = self._word(value), self.layout.strided(value)
+        if not seen.offset:
+            return _Operand(base, seen.shape, seen.strides, base)
+        distance = seen.offset * self.layout.dtype(value).bytes
+        word = self.distant.setdefault((base, distance), len(self.codes) + len(self.fixed))
+        if word == len(self.codes) + len(self.fixed):
+            self.fixed.append(0)
+        return _Operand(word, seen.shape, seen.strides, base, distance)
 
     def _word(self, value: Value) -> int:
         """The word of a pointer or a scalar of the host program."""
@@ -183,10 +219,10 @@ class _Planner:
 
     def _checked(self, word: int, parameter: AbiParameter, info: KernelInfo) -> int:
         """The word, which must be of the parameter's kind."""
-        if self.codes[word] != parameter.code:
+        code = self.codes[word] if word < len(self.codes) else POINTER_CODE
+        if code != parameter.code:
             raise IRError(
-                f"argument {parameter.arg} of {info.name} is passed as {parameter.code!r}, "
-                f"the call gives {self.codes[word]!r}",
+                f"argument {parameter.arg} of {info.name} is passed as {parameter.code!r}, the call gives {code!r}",
                 where=self.layout.program.name,
             )
         return word
@@ -211,6 +247,7 @@ class ParameterBlock:
         self.addresses = tuple(ctypes.addressof(table) for table in self._tables)
         self._pack = partial(struct.Struct(plan.varying).pack_into, self._words, 0)
         self._has_floats = _SCALAR_CODES["float"] in plan.varying
+        self._distant = plan.distant
         self._written: Sequence[Any] | None = None
 
     def _place_tensor_maps(self, plan: ParameterPlan) -> list[TensorMapParameter]:
@@ -219,8 +256,8 @@ class ParameterBlock:
         self._maps = aligned_buffer(TENSOR_MAP_BYTES * count)
         address, placed = self._maps.address, []
         for launch, table in zip(plan.launches, self._tables, strict=True):
-            for number, shape in launch.tensor_maps.items():
-                placed.append(TensorMapParameter(shape, launch.words[number], address))
+            for number, place in launch.tensor_maps.items():
+                placed.append(TensorMapParameter(place.shape, place.word, address, place.distance))
                 table[number] = address
                 address += TENSOR_MAP_BYTES
         return placed
@@ -238,6 +275,8 @@ class ParameterBlock:
             return
         self._written = None  # encoding a tensor map may fail, and leave only some maps up to date
         self._pack(*words)
+        for word, base, distance in self._distant:
+            self._words[word] = words[base] + distance
         for tensor_map in self._tensor_maps:
             tensor_map.update(words)
         if not self._has_floats:

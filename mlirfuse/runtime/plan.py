@@ -12,9 +12,11 @@ from typing import Any
 from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo, StaticInfo
-from mlirfuse.runtime.arrays.layout import CallLayout, lay_out
+from mlirfuse.runtime.arrays.foreign import contiguous_strides
+from mlirfuse.runtime.arrays.layout import CallLayout, Result, lay_out
 from mlirfuse.runtime.arrays.outputs import OutputPlan, Submit
 from mlirfuse.runtime.arrays.result_checks import checks_results, with_checked_results
+from mlirfuse.runtime.arrays.view_makers import Maker, view_maker
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.driver import dependent_launcher
 from mlirfuse.runtime.device.module import LoadedKernel
@@ -59,8 +61,9 @@ class LaunchPlan:
         self._current_stream = cuda.current_stream(self._framework, self._device)
         self._allocate = [self._allocator(position) for position in layout.outputs]
         # Where each result is a buffer of its own, new arrays are returned as they are.
-        self._is_own = [(r.origin, r.position) for r in layout.results] == [("buffer", i) for i in layout.outputs]
-        self._is_plain = self._is_own and all(r.axes is None for r in layout.results)
+        self._is_plain = layout.are_own and all(result.is_plain for result in layout.results)
+        self._views = [] if self._is_plain else [self._view(result) for result in layout.results]
+        self._launches = bool(program.launches)
 
     def run(self, arguments: Sequence[Any], values: Sequence[Any], stream: int | None = None) -> Any:
         """Launches into new arrays of the caller's framework and returns them as the Python function does.
@@ -74,14 +77,36 @@ class LaunchPlan:
             RuntimeLaunchError: the driver refuses the launch.
         """
         made = [allocate() for allocate in self._allocate]
-        words = [*values, *[pointer for _, pointer in made]]
-        self._submit(words, self._current_stream() if stream is None else stream)
+        if self._launches:
+            words = [*values, *[pointer for _, pointer in made]]
+            self._submit(words, self._current_stream() if stream is None else stream)
         arrays = [array for array, _ in made]
-        return self._pack(arrays if self._is_plain else self._results(arguments, arrays))
+        if self._is_plain:
+            return self._pack(arrays)
+        return self._pack([view(arguments, arrays) for view in self._views])
+
+    def to_copy(self, *, into: bool) -> tuple[int, ...]:
+        """The numbers of the results that a kernel has to copy, as the program's views do not serve a call.
+
+        Args:
+            into: whether results are written into arrays of the caller, which views are not.
+        """
+        results = self._layout.results
+        if into:
+            first = {(r.origin, r.position): n for n, r in reversed(list(enumerate(results))) if r.axes is not None}
+            return tuple(n for n, r in enumerate(results) if first.get((r.origin, r.position)) != n)
+        return tuple(n for n, result in enumerate(results) if not self._can_view(result))
+
+    def _can_view(self, result: Result) -> bool:
+        """Whether the caller's framework has such a view; PyTorch has no negative strides."""
+        if self._framework == "torch" and min(result.strides, default=0) < 0:
+            return False
+        argument = self._layout.arguments[result.position] if result.origin == "argument" else None
+        return not isinstance(argument, ArrayInfo) or (argument.framework == self._framework and argument.lends)
 
     def into(self, out: Sequence[Argument]) -> OutputPlan:
         """Launches into the caller's arrays; raises `ArgumentError` where the results do not fit in them."""
-        if not self._is_own:
+        if not self._layout.are_own:
             raise ArgumentError(
                 "a result is a view of an argument or of another result",
                 where=f"{self._layout.program.name}: out",
@@ -91,19 +116,32 @@ class LaunchPlan:
 
     def _allocator(self, position: int) -> Callable[[], tuple[object, int]]:
         """Allocates an output with the shape under which it is first returned, so that most results need no view."""
-        result = next(r for r in self._layout.results if (r.origin, r.position) == ("buffer", position))
-        return cuda.allocator(self._framework, result.shape, result.dtype.name, self._device)
+        _, result = self._layout.whole(position)
+        shape = self._layout.buffers[position] if result is None else result.base
+        dtype = self._layout.program.buffers[position].dtype
+        return cuda.allocator(self._framework, shape, dtype.name, self._device)
 
-    def _results(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-        by_buffer = dict(zip(self._layout.outputs, outputs, strict=True))
-        made = []
-        for result in self._layout.results:
-            base = (
-                by_buffer[result.position] if result.origin == "buffer" else arguments[self._positions[result.position]]
-            )
-            array = base if tuple(base.shape) == result.shape else base.reshape(result.shape)
-            made.append(array if result.axes is None else cuda.transposed(array, result.axes))
-        return made
+    def _view(self, result: Result) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+        """A function of a call's arguments and new arrays that makes a result."""
+        if result.origin == "argument":
+            argument = self._layout.arguments[result.position]
+            assert isinstance(argument, ArrayInfo)
+            place = self._positions[result.position]
+            make = view_maker(self._framework, result.dtype, argument.shape, argument.strides, result)
+            return _first(place, make)
+        number = self._layout.outputs.index(result.position)
+        _, whole = self._layout.whole(result.position)
+        shape = self._layout.buffers[result.position] if whole is None else whole.base
+        make = view_maker(self._framework, result.dtype, shape, contiguous_strides(shape, 1), result)
+        of_made = _first(number, make)
+        return lambda _, made: of_made(made, ())
+
+
+def _first(place: int, make: Maker | None) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+    """A function of two sequences: a view of the array at a place in the first."""
+    if make is None:
+        return lambda arrays, _: arrays[place]
+    return lambda arrays, _: make(arrays[place])
 
 
 def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: int) -> Submit:

@@ -32,7 +32,7 @@ def recogniser(args: Arrays, out: Any = None) -> Recogniser:
     """Recognises calls with arrays like these.
 
     A recogniser accepts no call with a number, an array of another framework than CuPy and PyTorch, a pointer that is
-    not aligned to `ALIGNMENT` bytes, or a CuPy array that is not C-contiguous.
+    not aligned to `ALIGNMENT` bytes.
 
     Args:
         args: the arguments.
@@ -40,7 +40,7 @@ def recogniser(args: Arrays, out: Any = None) -> Recogniser:
     """
     arrays = _all(args, out)
     frameworks = {framework_of(array) for array in arrays}
-    if frameworks == {"cupy"} and all(array._c_contiguous for array in arrays):
+    if frameworks == {"cupy"}:
         return _made(args, out, *_of_cupy(arrays))
     torch = cuda.torch()
     if frameworks == {"torch"} and torch is not None and guards_hold():
@@ -95,7 +95,7 @@ def _of_cupy(arrays: Arrays) -> tuple[dict[str, object], str, str]:
         known |= {f"class{i}": type(array), f"dtype{i}": array.dtype, f"device{i}": array.data.device_id}
         tests.append(
             f"type(a{i}) is class{i} and a{i}.dtype is dtype{i} and {_has_shape(f'a{i}', array.shape)} "
-            f"and a{i}._c_contiguous and (d{i} := a{i}.data).device_id == device{i}"
+            f"and {_has_strides(f'a{i}', array)} and (d{i} := a{i}.data).device_id == device{i}"
         )
     return known, " and ".join(tests), "d{0}.ptr"
 
@@ -108,6 +108,11 @@ def _has_shape(array: str, shape: tuple[int, ...]) -> str:
         case (m, n) if m:
             return f"{array}.ndim == 2 and len({array}) == {m} and {array}.size == {m * n}"
     return f"{array}.shape == {shape}"
+
+
+def _has_strides(name: str, array: Any) -> str:
+    """The test of a CuPy array's strides."""
+    return f"{name}._c_contiguous" if array._c_contiguous else f"{name}.strides == {array.strides}"
 
 
 def _of_torch(torch: Any, arrays: Arrays) -> tuple[dict[str, object], str, str]:

@@ -21,6 +21,15 @@ Groups = Iterable[Sequence[int]]
 """For each dimension of one side of a reshape, the neighbouring dimensions of the other side that it stands for."""
 
 
+def contiguous(extents: Extents) -> list[int]:
+    """The entries of `fuse.strides` that a C-contiguous array would have."""
+    strides, known = [], 1
+    for extent in reversed(extents):
+        strides.append(known or PACKED)
+        known = known * extent if extent is not None else 0
+    return strides[::-1]
+
+
 def split(strides: Sequence[int], groups: Groups, extents: Extents) -> list[int]:
     """The entries of `fuse.strides` after a `tensor.expand_shape`, which always is a view.
 

@@ -57,7 +57,7 @@ def _spills(fused: Any) -> tuple[int, list[tuple[str, int]]]:
     from mlirfuse.lowering.ptx.spills import resources_of
 
     found = [
-        (chip.chip, r) for (_, chip, _), c in fused._compiled.items() for r in resources_of(list(c.binaries.values()))
+        (chip.chip, r) for (_, chip, *_), c in fused._compiled.items() for r in resources_of(list(c.binaries.values()))
     ]
     return len(found), spills_of(found)
 

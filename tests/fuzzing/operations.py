@@ -102,6 +102,23 @@ def _added(args: Sequence[str], params: dict[str, Any]) -> str:
     return f"{args[0]}[{', '.join([':'] * axis + ['None'])}]" if axis >= 0 else f"mf.expand_dims({args[0]}, {axis})"
 
 
+def _diagonal(x: np.ndarray, offset: int = 0, axis1: int = -2, axis2: int = -1) -> np.ndarray:
+    return np.diagonal(x, offset, axis1, axis2)
+
+
+def _indexed(args: Sequence[str], params: dict[str, Any]) -> str:
+    """`x[1:3, ::-1, 0]`; a slice of the key is a tuple of its bounds and its step, and ends in `...` if it is short."""
+    texts = [
+        ":".join("" if bound is None else str(bound) for bound in entry) if isinstance(entry, tuple) else str(entry)
+        for entry in params["key"]
+    ]
+    return f"{args[0]}[{', '.join(texts)}]"
+
+
+def _index(entry: Any) -> Any:
+    return slice(*entry) if isinstance(entry, tuple) else entry
+
+
 def _clip(args: Sequence[str], params: dict[str, Any]) -> str:
     names = [n for n, given in (("min", params["low"]), ("max", params["high"])) if given]
     return f"mf.clip({args[0]}, {', '.join(f'{n}={a}' for n, a in zip(names, args[1:], strict=True))})"
@@ -186,6 +203,9 @@ VIEWS: Mapping[str, Operation] = {
     ),
     "squeeze": Operation((_positional("squeeze", "axis"), method("squeeze")), _view(_squeeze)),
     "broadcast_to": Operation((_positional("broadcast_to", "shape"),), _view(np.broadcast_to)),
+    "flip": Operation((_positional("flip", "axis"),), _view(lambda x, axis: np.flip(x, axis))),
+    "diagonal": Operation((call("diagonal"),), _view(_diagonal)),
+    "index": Operation((_indexed,), _view(lambda x, key: x[(*(_index(entry) for entry in key), ...)])),
 }
 OPERATIONS: Mapping[str, Operation] = {
     **BINARY,
@@ -208,6 +228,5 @@ OPERATIONS: Mapping[str, Operation] = {
     "tensordot": Operation((call("tensordot"),), einsums.tensordot),
     "vecdot": Operation((call("vecdot"),), einsums.vecdot),
     "outer": Operation((call("outer"),), einsums.outer),
-    "diagonal": Operation((call("diagonal"),), einsums.diagonal),
     "trace": Operation((call("trace"),), einsums.trace),
 }

@@ -31,6 +31,9 @@ def one_view(make: Generator, a: str) -> str:
             "broadcast_to": 2,
             "matrix_transpose": 2,
             "transposed": 2,
+            "index": 5,
+            "flip": 2,
+            "diagonal": 2,
         }
     )
     if name == "permute_dims" and rank > 1:
@@ -52,9 +55,34 @@ def one_view(make: Generator, a: str) -> str:
             Extent(a, d) if n != 1 and n == x.shape[d] and make.chance(0.3) else n for d, n in enumerate(grown)
         )
         return make.state("broadcast_to", [a], shape=new + kept)
+    if name == "index" and rank:
+        return make.state(
+            "index", [a], key=tuple(chosen_index(make, n) for n in x.shape[: make.random.randint(1, rank)])
+        )
+    if name == "flip" and rank:
+        axes = tuple(make.random.sample(range(rank), make.random.randint(1, rank)))
+        return make.state("flip", [a], axis=axes if len(axes) > 1 else axes[0])
+    if name == "diagonal" and rank > 1:
+        row, column = make.random.sample(range(rank), 2)
+        return make.state("diagonal", [a], offset=make.random.choice((0, 0, 1, -1)), axis1=row, axis2=column)
     if name == "reshape" and rank:
         return make.state("reshape", [a], shape=regrouped(make, a))
     raise Retry
+
+
+def chosen_index(make: Generator, extent: int) -> object:
+    """An index of a dimension: a number, or the bounds and the step of a slice."""
+    kind = make.choose({"all": 3, "part": 4, "half": 1, "backwards": 1, "number": 1})
+    if kind == "number" and extent:
+        return make.random.randint(-extent, extent - 1)
+    if kind == "backwards":
+        return (None, None, make.random.choice((-1, -1, -2)))
+    if kind == "half" and extent > 1:
+        return make.random.choice(((None, extent // 2), (extent // 2, None)))
+    if kind == "part":
+        start, stop = sorted(make.random.randint(0, extent) for _ in range(2))
+        return (start, stop + (start == stop), make.random.choice((None, 1, 2, 3)))
+    return (None, None)
 
 
 def regrouped(make: Generator, a: str) -> tuple[object, ...]:

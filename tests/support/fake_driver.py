@@ -26,6 +26,16 @@ _pointer = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda pointer: po
 """The number of what `ctypes` passes to a function as a pointer."""
 
 
+class Pointer:
+    """CuPy's `MemoryPointer`."""
+
+    def __init__(self, ptr, device_id):
+        self.ptr, self.device_id = ptr, device_id
+
+    def __add__(self, nbytes):
+        return Pointer(self.ptr + nbytes, self.device_id)
+
+
 class ndarray:  # noqa: N801  CuPy's name
     """Has what is read of a `cupy.ndarray`."""
 
@@ -34,7 +44,7 @@ class ndarray:  # noqa: N801  CuPy's name
     def __init__(self, shape, pointer, dtype="float32", strides=None, device=0):
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         self.strides = np.empty(self.shape, self.dtype).strides if strides is None else strides
-        self.data = SimpleNamespace(ptr=pointer, device_id=device)
+        self.data = Pointer(pointer, device)
         self.ndim, self.size = len(self.shape), math.prod(self.shape)
         self._c_contiguous = self.strides == np.empty(shape, self.dtype).strides
 
@@ -211,6 +221,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
     runtime = Runtime(pointers, driver.threads)
     fake = SimpleNamespace(
         empty=lambda shape, dtype: ndarray(shape, next(pointers), dtype),
+        ndarray=lambda shape, dtype, data, strides: ndarray(shape, data.ptr, dtype, strides),
         dtype=np.dtype,
         cuda=SimpleNamespace(
             driver=driver,
@@ -243,7 +254,7 @@ def dispatcher(driver: Driver, text: str = SCALE, device: int = 0, structure=lam
     kernels = {name: driver.load(info, device) for name, info in kernel_infos(module.operation).items()}
     prepared = []
 
-    def prepare(infos):
+    def prepare(infos, copies=()):
         prepared.append(infos)
         return replace(program, structure=structure(infos)), kernels
 

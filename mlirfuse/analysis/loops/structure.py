@@ -2,7 +2,7 @@
 
 `linalg.generic` has explicit loops, and joint reductions (`fuse.moments`, `fuse.exp_sum`) follow from their `dims`.
 Transposes, and reshapes that only add or drop extents of 1, have implicit loops. A fill is a constant without loops. A
-reshape that splits or merges dimensions has no loops, and is a view between segments.
+reshape that splits or merges dimensions has no loops, and neither has a diagonal: they are views between segments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from functools import cached_property
 
 from mlir import ir
 
-from mlirfuse.analysis.loops.maps import projected_axes, repeats_a_loop, selected_loops
+from mlirfuse.analysis.loops.maps import projected_axes
+from mlirfuse.analysis.memory.host_views import is_diagonal
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import IRError, errors_at
 
@@ -77,24 +78,6 @@ def is_constant(value: ir.Value) -> bool:
 def is_unit_reshape(op: ir.Operation) -> bool:
     """Whether a reshape only adds or drops extents of 1."""
     return op.name in ("tensor.expand_shape", "tensor.collapse_shape") and _reshape(op) is not None
-
-
-def is_diagonal(op: ir.Operation) -> bool:
-    """Whether an op only gives a diagonal of its operand: a `linalg.generic` that yields its one input, whose map has a
-    loop twice. It is a view of a value in memory, and has no structure.
-    """
-    if op.name != "linalg.generic" or len(op.operands) != 2 or len(op.results) != 1:
-        return False
-    block, maps = op.regions[0].blocks[0], ir.ArrayAttr(op.attributes["indexing_maps"])
-    yielded = block.operations[len(block.operations) - 1].operation.operands[0]
-    return yielded == block.arguments[0] and repeats_a_loop(maps[0])
-
-
-def diagonal_axes(op: ir.Operation) -> tuple[int | None, ...]:
-    """The axis of a diagonal's result that each axis of its operand runs along; None for an extent of 1."""
-    source, result = ir.ArrayAttr(op.attributes["indexing_maps"])
-    loops = list(projected_axes(result))
-    return tuple(None if loop is None else loops.index(loop) for loop in selected_loops(source))
 
 
 def _generic(op: ir.Operation) -> OpStructure | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 from mlir import ir
 
-from mlirfuse.analysis.loops.structure import diagonal_axes
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support import strides
@@ -37,32 +35,6 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
         align = strides.split_alignment(align, before, groups, extents, size)
     if after is None:
         return None
-    i64 = ir.IntegerType.get_signless(64)
-    return {STRIDES: ir.DenseI64ArrayAttr.get(after), ALIGN: ir.IntegerAttr.get(i64, align)}
-
-
-def diagonal_layout(diagonal: ir.Operation, known: Mapping[str, ir.Attribute]) -> dict[str, ir.Attribute] | None:
-    """`fuse.strides` and `fuse.align` of a diagonal's result; None if a stride has no number.
-
-    Args:
-        diagonal: an op that `is_diagonal`.
-        known: the attributes of its operand, without `fuse.strides` where that is C-contiguous.
-    """
-    extents = _extents(diagonal.operands[0])
-    if STRIDES in known:
-        before = list(ir.DenseI64ArrayAttr(known[STRIDES]))
-    elif None in extents[1:]:
-        return None
-    else:
-        before = [prod(n or 1 for n in extents[d + 1 :]) for d in range(len(extents))]
-    after = [0] * ir.RankedTensorType(diagonal.results[0].type).rank
-    for axis, stride in zip(diagonal_axes(diagonal), before, strict=True):
-        if axis is None:
-            continue
-        if stride < 0:
-            return None
-        after[axis] += stride
-    align = ir.IntegerAttr(known[ALIGN]).value if ALIGN in known else DEFAULT_ALIGNMENT
     i64 = ir.IntegerType.get_signless(64)
     return {STRIDES: ir.DenseI64ArrayAttr.get(after), ALIGN: ir.IntegerAttr.get(i64, align)}
 

@@ -104,6 +104,13 @@ def regroup(source: TensorBase, groups: Sequence[tuple[Sequence[int], Shape]], s
     return result
 
 
+def empty(state: TraceState, shape: Shape, dtype: DType) -> TensorBase:
+    """A tensor without elements."""
+    with state.emitting():
+        value = tensor.EmptyOp(size_values(shape), state.element_type(dtype)).result
+    return state.wrap(value, shape, dtype)
+
+
 def transpose(source: TensorBase, permutation: Sequence[int]) -> TensorBase:
     """`linalg.transpose`: dimension i of the result is dimension `permutation[i]` of the source."""
     state = source.state

@@ -8,7 +8,10 @@ from mlirfuse.builder.array_types import array_function
 from mlirfuse.builder.emission.emit import pointwise
 from mlirfuse.builder.extents import Dim, Shape, needs_static, show
 from mlirfuse.builder.functions import reductions
+from mlirfuse.builder.functions.axes import integer, normalise_axes
 from mlirfuse.builder.functions.casting import tensor_argument
+from mlirfuse.builder.functions.indexing import sliced
+from mlirfuse.builder.functions.manipulation import permute_dims
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import Access, TensorBase
 from mlirfuse.errors import ShapeError
@@ -18,45 +21,49 @@ if TYPE_CHECKING:
 
 
 @array_function
-def diagonal(x: Tensor, /) -> Tensor:
-    """The elements of equal index in the last two dimensions, as a new last dimension.
+def diagonal(x: Tensor, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    """The elements whose index along `axis2` is that along `axis1` plus `offset`, as a new last dimension; a view.
+
+    The dimensions are the last two by default, as in the array API's `linalg`.
 
     Raises:
-        ShapeError: fewer than two dimensions, or the last two have different extents.
-        NeedsStatic: one of the last two extents is dynamic.
+        ShapeError: there are fewer than two dimensions, or the axes are out of range or the same.
+        NeedsStatic: one of the two extents is dynamic.
     """
-    source = tensor_argument(x, "diagonal")
-    return _last_two(source, "diagonal")  # type: ignore[return-value]
+    return _diagonal("diagonal", x, offset, axis1, axis2)  # type: ignore[return-value]
 
 
 @array_function
-def trace(x: Tensor, /, *, dtype: object = None) -> Tensor:
+def trace(x: Tensor, /, offset: int = 0, axis1: int = -2, axis2: int = -1, *, dtype: object = None) -> Tensor:
     """The sum of `diagonal`; int64 for integers and bools, as NumPy. Elements are first cast to `dtype` if given."""
-    source = tensor_argument(x, "trace")
-    return reductions.sum(_last_two(source, "trace"), -1, dtype=dtype)  # type: ignore[return-value]
+    return reductions.sum(_diagonal("trace", x, offset, axis1, axis2), -1, dtype=dtype)  # type: ignore[return-value]
 
 
 def diagonal_of(x: TensorBase, access: Access, shape: Shape) -> TensorBase:
     """The tensor of `shape` whose element at an index is the element of x at the loops `access` of that index.
 
     Raises:
-        NeedsStatic: an extent of x but the first is dynamic, so that strides are unknown.
+        NeedsStatic: an extent along a diagonal is dynamic.
     """
-    for dim, (loop, extent) in enumerate(zip(access, x.shape, strict=True)):
-        if isinstance(extent, Dim) and (dim or access.count(loop) > 1):
+    for loop, extent in zip(access, x.shape, strict=True):
+        if isinstance(extent, Dim) and access.count(loop) > 1:
             needs_static(extent, f"a diagonal of {show(x.shape)}")
     return pointwise(x.state, [(x, access)], shape, x.dtype, lambda element: element)
 
 
-def _last_two(x: TensorBase, function: str) -> TensorBase:
-    if x.ndim < 2:
-        raise at_user_line(ShapeError(f"{function} needs 2 dimensions, not shape {show(x.shape)}"))
-    *outer, rows, columns = x.shape
-    for extent in (rows, columns):
-        if isinstance(extent, Dim):
-            needs_static(extent, f"{function} of {show(x.shape)}")
-    if rows != columns:
-        what = f"{function} of {show(x.shape)}: {rows} rows and {columns} columns"
-        raise at_user_line(ShapeError(what, hint="the matrices must be square"))
-    loop = len(outer)
-    return diagonal_of(x, (*range(loop), loop, loop), (*outer, rows))
+def _diagonal(function: str, x: Tensor, offset: int, axis1: int, axis2: int) -> TensorBase:
+    source = tensor_argument(x, function)
+    if source.ndim < 2:
+        raise at_user_line(ShapeError(f"{function} needs 2 dimensions, not shape {show(source.shape)}"))
+    row, column = normalise_axes((axis1, axis2), source.ndim, function)
+    rest = [d for d in range(source.ndim) if d not in (row, column)]
+    last = permute_dims(source, [*rest, row, column])
+    above = integer(offset, f"{function}: offset")
+    rows, columns = (
+        needs_static(n, f"{function} of {show(source.shape)}") if isinstance(n, Dim) else n for n in last.shape[-2:]
+    )
+    count = max(0, min(rows + min(above, 0), columns - max(above, 0)))
+    whole = [(0, extent, 1) for extent in last.shape[:-2]]
+    part = sliced(last, [*whole, (max(-above, 0), count, 1), (max(above, 0), count, 1)])
+    loops = tuple(range(len(whole)))
+    return diagonal_of(part, (*loops, len(loops), len(loops)), (*part.shape[:-2], count))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
+from mlirfuse.analysis.memory.host_views import rearranged_axes
 from mlirfuse.interpreter.access import Access
 from mlirfuse.interpreter.registry import pure, rule, suspending
 from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
@@ -107,8 +108,29 @@ def _read(operand: np.ndarray, index: Sequence[Any], shape: Sequence[int]) -> np
     return np.broadcast_to(operand[tuple(index)], shape).reshape(-1)
 
 
+def _view(axes: Sequence[Sequence[int]], source: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """An array whose dimensions run along those of its source that `axes` lists."""
+    strides = [sum(source.strides[d] for d in dims) for dims in axes]
+    return np.lib.stride_tricks.as_strided(source, shape, strides)
+
+
 @suspending("linalg.generic")
 def _generic(site: Site) -> Callable[[Frame], Coroutine]:
+    axes = rearranged_axes(site.op) if site.op.parent.name == "func.func" else None
+    return _computed(site) if axes is None else _viewed(site, axes)
+
+
+def _viewed(site: Site, axes: Sequence[Sequence[int]]) -> Callable[[Frame], Coroutine]:
+    (source,), (init,) = site.segments()
+
+    def step(frame: Frame) -> Coroutine:
+        yield from ()
+        frame.values[site.results[0]] = _view(axes, frame.values[source], frame.values[init].shape)
+
+    return step
+
+
+def _computed(site: Site) -> Callable[[Frame], Coroutine]:
     space, body = _space(site), site.region(0)
     inputs, outputs = site.segments()
     combiners = _simple_reduction(site, len(inputs)) if space.reduced else None

@@ -112,11 +112,16 @@ def _slices(site: Site, groups: list[list[int]]) -> Callable[[Frame, np.ndarray]
     def key(frame: Frame, whole: np.ndarray) -> tuple[slice, ...]:
         entries = [mixed(static, gather(frame.values, slots)) for static, slots in zip(statics, groups, strict=True)]
         for offset, size, stride, extent in zip(*entries, whole.shape, strict=True):
-            if offset < 0 or (size > 0 and offset + (size - 1) * stride >= extent):
+            if offset < 0 or (size > 0 and not 0 <= offset + (size - 1) * stride < extent):
                 raise site.error(f"out-of-bounds slice: [{offset}, {size}, {stride}] of extent {extent}", frame)
-        return tuple(slice(o, o + max(n - 1, -1) * s + (n > 0), s) for o, n, s in zip(*entries, strict=True))
+        return tuple(_slice(o, n, s) for o, n, s in zip(*entries, strict=True))
 
     return key
+
+
+def _slice(offset: int, size: int, step: int) -> slice:
+    stop = offset + size * step
+    return slice(offset, None if stop < 0 else stop, step) if size else slice(0, 0)
 
 
 @rule("tensor.extract_slice")

@@ -11,10 +11,10 @@ from mlir.dialects import func, linalg
 
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
-from mlirfuse.analysis.loops.structure import is_diagonal, structure_of
-from mlirfuse.analysis.memory.strided_views import diagonal_layout, reshaped_layout
-from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
-from mlirfuse.dialect.attributes import ALIGN, KERNEL, NAME, RESULT_EXTENTS, SCHEDULE, SCHEDULES, STRIDES
+from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.memory.host_views import is_host_view, rearranged_axes, view_layout
+from mlirfuse.analysis.segments import CHEAP_OPS, Segment, joint_space, segment_ops
+from mlirfuse.dialect.attributes import ALIGN, KERNEL, NAME, RESULT_EXTENTS, SCHEDULE, SCHEDULES
 from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.fusion.extents import read_extents_of_inputs, sink_index_arithmetic, sources_of_extent
 from mlirfuse.passes.kernels.host import order_host_ops
@@ -67,7 +67,7 @@ class FuseSegment(Pass):
             ops = body(function)
             plan = segment_ops(ops)
             for op in ops:
-                named = op.name.startswith("linalg.") and op.name not in CHEAP_OPS and not is_diagonal(op)
+                named = op.name.startswith("linalg.") and op.name not in CHEAP_OPS and rearranged_axes(op) is None
                 if named and structure_of(op) is None:
                     remarks.declined(self, f"{op.name} is a named op, without indexing maps: {GENERALIZE}", op)
             if not plan.segments:
@@ -198,28 +198,18 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
         return attributes[value]
     owner = defining_op(value)
     source = {}
-    if owner is not None and owner.name in RESHAPES:
-        source = _input_attributes(owner.operands[0], attributes)
-        if STRIDES in source:
-            source = _reshaped(owner, source)
-    if owner is not None and is_diagonal(owner):
-        source = _input_attributes(owner.operands[0], attributes)
-        source = source | (diagonal_layout(owner, source) or {})
+    if owner is not None and is_host_view(owner):
+        seen = view_layout(owner, _input_attributes(owner.operands[0], attributes))
+        if seen is None:
+            raise PassError(
+                "a reshape of an argument that is not contiguous would need a copy",
+                where=owner,
+                hint="run fuse-copy-reshaped before",
+            )
+        source = dict(seen)
     if isinstance(value.type, ir.RankedTensorType) and ALIGN not in source:
         source = default_attributes()
     return source
-
-
-def _reshaped(reshape: ir.Operation, source: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
-    """The attributes of a view of a non-contiguous argument with these attributes."""
-    seen = reshaped_layout(reshape, source)
-    if seen is None:
-        raise PassError(
-            "a reshape of an argument that is not contiguous would need a copy",
-            where=reshape,
-            hint="run fuse-copy-reshaped before",
-        )
-    return source | seen
 
 
 def _outermost(op: ir.OpView, function: ir.Operation) -> ir.Operation:

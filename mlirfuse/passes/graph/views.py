@@ -8,7 +8,8 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
-from mlirfuse.analysis.loops.structure import is_unit_reshape, structure_of
+from mlirfuse.analysis.loops.structure import is_unit_reshape
+from mlirfuse.analysis.memory.host_views import is_diagonal, rearranged_axes
 from mlirfuse.passes.graph.producer_composition import compose_producer
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase_dead
@@ -21,7 +22,8 @@ class FuseViews(Pass):
     Requires functions of tensor ops. The view is composed into the reader's indexing map, so that views neither split
     kernels nor cost copies: a contraction of transposed operands reads them in their memory layout. Unused views are
     erased. Remaining views are returned or reshaped further; `fuse-segment` leaves them to the host, which launches
-    nothing for them. An operand is left alone where only its shape gives the extent of one of the reader's loops.
+    nothing for them. Slices and diagonals stay too: kernels read them as strided arrays. An operand is left alone where
+    only its shape gives the extent of one of the reader's loops.
 
     ```mlir
     %t = linalg.transpose ins(%w : tensor<384x512xf16>) outs(%e : tensor<512x384xf16>) permutation = [1, 0]
@@ -41,7 +43,7 @@ class FuseViews(Pass):
             ops = body(function)
             if not ops or is_tile_program(function):
                 continue
-            folded = sum(_fold(op) for op in ops if op.name == "linalg.generic")
+            folded = sum(fold_views(op) for op in ops if op.name == "linalg.generic")
             erase_dead([op for op in ops if _is_view(op)])
             if folded:
                 remarks.applied(self, f"{folded} reads of views", function)
@@ -49,8 +51,8 @@ class FuseViews(Pass):
                 remarks.declined(self, "no op reads a view", function)
 
 
-def _fold(generic: ir.Operation) -> int:
-    """Folds the views that an op reads; returns how many."""
+def fold_views(generic: ir.Operation) -> int:
+    """Folds the views that a `linalg.generic` reads; returns how many."""
     folded = 0
     for number in range(len(generic.operands) - len(generic.results)):
         while (maker := defining_op(generic.operands[number])) is not None and _is_view(maker):
@@ -61,15 +63,5 @@ def _fold(generic: ir.Operation) -> int:
 
 
 def _is_view(op: ir.Operation) -> bool:
-    """Whether an op only gives the elements of its first operand other coordinates."""
-    return op.name == "linalg.transpose" or is_unit_reshape(op) or _is_copy(op)
-
-
-def _is_copy(op: ir.Operation) -> bool:
-    """Whether an op is an elementwise `linalg.generic` that yields its one input: a broadcast, mostly."""
-    if op.name != "linalg.generic" or len(op.operands) != 2 or len(op.results) != 1:
-        return False
-    structure = structure_of(op)
-    block = op.regions[0].blocks[0]
-    yielded = block.operations[len(block.operations) - 1].operation.operands[0]
-    return structure is not None and not structure.reduction_loops and yielded == block.arguments[0]
+    """Whether an op only gives the elements of its first operand other coordinates, one of them a loop."""
+    return is_unit_reshape(op) or (rearranged_axes(op) is not None and not is_diagonal(op))

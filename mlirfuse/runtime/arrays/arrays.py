@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,8 @@ class ArrayInfo:
         dtype: element type.
         device: CUDA device number.
         framework: whose arrays results become: `torch` or `cupy`.
+        lends: whether results may be views of the array. Those of other frameworks, which results are no arrays of,
+            are not written to through a result, as JAX takes its arrays for constants.
     """
 
     pointer: int
@@ -56,6 +58,7 @@ class ArrayInfo:
     dtype: DType
     device: int
     framework: str
+    lends: bool = True
 
     @property
     def span(self) -> tuple[int, int]:
@@ -188,10 +191,10 @@ def _describe(argument: object) -> Argument:
     if kind == "cupy":
         return _describe_cupy(argument)
     if hasattr(argument, "__cuda_array_interface__"):
-        return _from_bytes(*read_interface(argument))
+        return replace(_from_bytes(*read_interface(argument)), lends=False)
     if hasattr(argument, "__dlpack__") and hasattr(argument, "__dlpack_device__"):
         pointer, shape, strides, dtype, device, _ = read_dlpack(argument)
-        return _checked(ArrayInfo(pointer, shape, strides, dtype_of(dtype), device, "cupy"))
+        return _checked(ArrayInfo(pointer, shape, strides, dtype_of(dtype), device, "cupy", lends=False))
     if isinstance(argument, TensorBase | ScalarBase):
         hint = "call the plain one, which becomes part of this: FUSED.__wrapped__(...)"
         raise at_user_line(UnsupportedError("a fused function is called inside of another", hint=hint))

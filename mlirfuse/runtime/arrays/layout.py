@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
-from mlirfuse.compiler.host_program import HostArgument, HostProgram, Shape, Value
+from mlirfuse.compiler.host_program import HostArgument, HostProgram, Rearrange, Shape, Slice, Value, View
 from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime.arrays.arrays import ArrayInfo, ScalarInfo
 from mlirfuse.runtime.arrays.foreign import contiguous_strides
@@ -18,6 +18,21 @@ Extents = tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class Strided:
+    """Where elements lie in an argument or a buffer.
+
+    Attributes:
+        shape: extents.
+        strides: in elements.
+        offset: elements from the start of the argument or buffer to the first element.
+    """
+
+    shape: Extents
+    strides: Extents
+    offset: int = 0
+
+
+@dataclass(frozen=True)
 class Result:
     """One result of a call.
 
@@ -25,23 +40,31 @@ class Result:
         origin: `argument` or `buffer`.
         position: which argument or which buffer.
         dtype: element type.
-        shape: its extents, before they are transposed.
-        axes: for each dimension of the transposed result, that of `shape`; None where it is not transposed.
+        shape: its extents.
+        strides: its strides in elements.
+        offset: elements from the start of the argument or buffer to its first element.
+        axes: for each dimension, that of the whole buffer in a shape that `base` gives; None where the result is an
+            argument, or a part of a buffer, or has elements repeated.
     """
 
     origin: str
     position: int
     dtype: DType
     shape: Extents
+    strides: Extents
+    offset: int
     axes: tuple[int, ...] | None
 
     @property
-    def shape_and_strides(self) -> tuple[Extents, Extents]:
-        """Extents, and strides in elements, of the result in a buffer of its own."""
-        strides = contiguous_strides(self.shape, 1)
-        if self.axes is None:
-            return self.shape, strides
-        return tuple(self.shape[a] for a in self.axes), tuple(strides[a] for a in self.axes)
+    def base(self) -> Extents:
+        """The shape of the buffer whose dimensions are transposed to the result's."""
+        assert self.axes is not None
+        return tuple(self.shape[self.axes.index(axis)] for axis in range(len(self.axes)))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the result is a whole buffer in its own order."""
+        return self.axes == tuple(range(len(self.shape)))
 
 
 @dataclass(frozen=True)
@@ -64,27 +87,22 @@ class CallLayout:
     outputs: tuple[int, ...]
     intermediates: tuple[int, ...]
 
-    def shape_and_strides(self, value: Value) -> tuple[Extents, Extents]:
-        """Extents and strides (in elements) of a value; both empty for a scalar."""
-        if value.diagonal is not None:
-            return _diagonal(value.diagonal, *self.shape_and_strides(replace(value, diagonal=None)))
-        if value.origin == "buffer":
-            shape = self.buffers[value.position] if value.shape is None else self.extents(value.shape)
-            return shape, contiguous_strides(shape, 1)
-        argument = self.arguments[value.position]
-        if not isinstance(argument, ArrayInfo):
-            return (), ()
-        if value.shape is None:
-            return argument.shape, argument.strides
-        shape, declared = self.extents(value.shape), self.program.arguments[value.position]
-        strides = view(argument.shape, argument.strides, shape)
-        if strides is None or not (argument.is_contiguous or declared.strided):
-            raise ArgumentError(
-                f"the program reshapes an array with strides {argument.strides}, which is not C-contiguous",
-                where=declared.name,
-                hint="copy the array first",
-            )
-        return shape, strides
+    def whole(self, buffer: int) -> tuple[int, Result | None]:
+        """The first result that is the whole of a buffer, and its number; else the first that shows a part of it."""
+        seen = [(n, r) for n, r in enumerate(self.results) if (r.origin, r.position) == ("buffer", buffer)]
+        return next((found for found in seen if found[1].axes is not None), (seen[0][0], None))
+
+    @property
+    def are_own(self) -> bool:
+        """Whether each result is a whole buffer that no other result shows."""
+        return len(self.outputs) == len(self.results) and all(result.axes is not None for result in self.results)
+
+    def strided(self, value: Value) -> Strided:
+        """Where the elements of a value lie; no extents for a scalar.
+
+        Raises `ArgumentError` for a reshape that is no view of an argument.
+        """
+        return _strided(self.program, self.arguments, self.buffers, value)
 
     def dtype(self, value: Value) -> DType:
         """The element type of an array."""
@@ -93,10 +111,6 @@ class CallLayout:
         argument = self.arguments[value.position]
         assert isinstance(argument, ArrayInfo)  # a scalar has no elements
         return argument.dtype
-
-    def extents(self, shape: Shape) -> Extents:
-        """The numbers that a shape's expressions stand for."""
-        return _evaluate(self.program, self.arguments, shape)
 
 
 def lay_out(program: HostProgram, arguments: Sequence[RunTimeArgument]) -> CallLayout:
@@ -149,20 +163,69 @@ def _check(declared: HostArgument, given: RunTimeArgument) -> None:
 def _result(
     program: HostProgram, arguments: Sequence[RunTimeArgument], buffers: Sequence[Extents], value: Value
 ) -> Result:
+    seen = _strided(program, arguments, buffers, value)
     if value.origin == "buffer":
-        dtype, own = program.buffers[value.position].dtype, buffers[value.position]
+        dtype = program.buffers[value.position].dtype
+        axes = _axes(seen, prod(buffers[value.position]))
     else:
         argument = arguments[value.position]
         assert isinstance(argument, ArrayInfo)  # results are tensors
-        dtype, own = argument.dtype, argument.shape
-    shape = own if value.shape is None else _evaluate(program, arguments, value.shape)
-    if prod(shape) != prod(own):
-        raise ArgumentError(f"cannot view shape {own} as {shape}", where=program.name)
-    return Result(value.origin, value.position, dtype, shape, value.axes)
+        dtype, axes = argument.dtype, None
+    return Result(value.origin, value.position, dtype, seen.shape, seen.strides, seen.offset, axes)
 
 
-def _diagonal(dims: Sequence[int | None], shape: Extents, strides: Extents) -> tuple[Extents, Extents]:
-    """Extents and strides of a diagonal whose dimension `dims[axis]` runs along each axis of an array."""
-    rank = len({dim for dim in dims if dim is not None})
-    axes = [[axis for axis, dim in enumerate(dims) if dim == d] for d in range(rank)]
-    return tuple(shape[along[0]] for along in axes), tuple(sum(strides[axis] for axis in along) for along in axes)
+def _axes(seen: Strided, count: int) -> tuple[int, ...] | None:
+    """The dimensions of a whole buffer of so many elements that those of a view are; None for any other view."""
+    if prod(seen.shape) != count or seen.offset:
+        return None
+    order = sorted(range(len(seen.shape)), key=lambda d: (-seen.strides[d], seen.shape[d] > 1, d))
+    if seen.strides == contiguous_strides(seen.shape, 1) or not count:
+        order = list(range(len(seen.shape)))
+    base = tuple(seen.shape[d] for d in order)
+    expected = contiguous_strides(base, 1)
+    if count and any(seen.shape[d] != 1 and seen.strides[d] != s for d, s in zip(order, expected, strict=True)):
+        return None
+    return tuple(order.index(d) for d in range(len(order)))
+
+
+def _strided(
+    program: HostProgram, arguments: Sequence[RunTimeArgument], buffers: Sequence[Extents], value: Value
+) -> Strided:
+    if value.origin == "buffer":
+        shape = buffers[value.position]
+        seen = Strided(shape, contiguous_strides(shape, 1))
+    else:
+        argument = arguments[value.position]
+        if not isinstance(argument, ArrayInfo):
+            return Strided((), ())
+        seen = Strided(argument.shape, argument.strides)
+        strided = program.arguments[value.position].strided
+        if value.views and argument.is_contiguous and not strided:
+            seen = Strided(argument.shape, contiguous_strides(argument.shape, 1))  # those of extents of 1 may be any
+    for step in value.views:
+        seen = _viewed(program, arguments, value, seen, step)
+    return seen
+
+
+def _viewed(
+    program: HostProgram, arguments: Sequence[RunTimeArgument], value: Value, seen: Strided, step: View
+) -> Strided:
+    shape = _evaluate(program, arguments, step.shape)
+    if isinstance(step, Rearrange):
+        return Strided(shape, tuple(sum(seen.strides[d] for d in dims) for dims in step.axes), seen.offset)
+    if isinstance(step, Slice):
+        offsets = _evaluate(program, arguments, step.offsets)
+        start = sum(o * s for o, s in zip(offsets, seen.strides, strict=True)) if 0 not in shape else 0
+        strides = tuple(n * s for n, s in zip(step.steps, seen.strides, strict=True))
+        return Strided(shape, strides, seen.offset + start)
+    if prod(shape) != prod(seen.shape):
+        raise ArgumentError(f"cannot view shape {seen.shape} as {shape}", where=program.name)
+    reshaped = view(seen.shape, seen.strides, shape)
+    if reshaped is None:
+        is_argument = value.origin == "argument"
+        raise ArgumentError(
+            f"the program reshapes an array with strides {seen.strides}, which is not C-contiguous",
+            where=program.arguments[value.position].name if is_argument else program.name,
+            hint="copy the array first",
+        )
+    return Strided(shape, reshaped, seen.offset)

@@ -133,13 +133,13 @@ class OutputPlan:
             return
         with cuda.on_device(self._device), cuda.on_stream(pointer):
             words = list(values)
-            made = [cuda.bits(result.shape, result.dtype.bytes) for _, result in self._copied]
+            made = [cuda.bits(result.base, result.dtype.bytes) for _, result in self._copied]
             for (placed, _), array in zip(self._copied, made, strict=True):
                 words[placed.word] = array.data.ptr
             self._submit(words, pointer)
             for (placed, result), array in zip(self._copied, made, strict=True):
-                source = array if result.axes is None else array.transpose(result.axes)
-                cuda.copy_bits(source, values[placed.word], placed.info.strides, (placed.begin, placed.end))
+                source, span = array.transpose(result.axes), (placed.begin, placed.end)
+                cuda.copy_bits(source, values[placed.word], placed.info.strides, span)
 
     def _check_apart(self, values: Sequence[Any]) -> None:
         """Raises `ArgumentError` where an output overlaps an argument or another output."""
@@ -155,7 +155,7 @@ def _fitting(result: Result, given: Argument, device: int, where: str) -> ArrayI
     """The array given for a result; raises `ArgumentError` where the result does not fit into it."""
     if not isinstance(given, ArrayInfo):
         raise ArgumentError("expected an array", where=where)
-    shape, _ = result.shape_and_strides
+    shape = result.shape
     problem, hint = None, None
     if (given.dtype, given.shape) != (result.dtype, shape):
         problem = f"expected {result.dtype.name} {shape}, got {given.dtype.name} {given.shape}"
@@ -171,6 +171,5 @@ def _fitting(result: Result, given: Argument, device: int, where: str) -> ArrayI
 
 def _is_written(result: Result, given: ArrayInfo) -> bool:
     """Whether kernels can write a result directly into a caller's array."""
-    shape, strides = result.shape_and_strides
-    same = all(n == 1 or a == b for n, a, b in zip(shape, given.strides, strides, strict=True))
+    same = all(n == 1 or a == b for n, a, b in zip(result.shape, given.strides, result.strides, strict=True))
     return same and given.pointer % ALIGNMENT == 0

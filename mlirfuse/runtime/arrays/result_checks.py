@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from mlirfuse.errors import RuntimeLaunchError
-from mlirfuse.runtime.arrays.layout import CallLayout, Result
+from mlirfuse.runtime.arrays.layout import CallLayout
 from mlirfuse.runtime.device.cuda import cupy, guarded
+from mlirfuse.support.dtypes import DType
 
 CHECK = "MLIRFUSE_CHECK_RESULTS"
 """Environment variable: 1 poisons the memory of results before each call's launches, and checks afterwards that all of
@@ -45,10 +47,7 @@ def with_checked_results(submit: Submit, layout: CallLayout, device: int) -> Sub
 
     The function that is returned raises `RuntimeLaunchError` for a result with elements that no kernel wrote.
     """
-    results = [
-        next((number, r) for number, r in enumerate(layout.results) if (r.origin, r.position) == ("buffer", position))
-        for position in layout.outputs
-    ]
+    results = [_buffer(layout, position) for position in layout.outputs]
     first_word = len(layout.arguments)
 
     def run(words: Sequence[Any], stream: int, poison: int) -> list[np.ndarray]:
@@ -72,7 +71,25 @@ def with_checked_results(submit: Submit, layout: CallLayout, device: int) -> Sub
     return guarded(submit_and_check, device)
 
 
-def _bytes(result: Result) -> int:
+@dataclass(frozen=True)
+class _Buffer:
+    """A buffer that results show: the number of one of them, and the shape and order in which errors tell of it."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+def _buffer(layout: CallLayout, position: int) -> tuple[int, _Buffer]:
+    """A buffer as the first result shows it that is the whole of it, and that result's number."""
+    number, result = layout.whole(position)
+    if result is not None and result.axes is not None:
+        return number, _Buffer(result.dtype, result.base, result.axes)
+    shape = layout.buffers[position]
+    return number, _Buffer(layout.program.buffers[position].dtype, shape, tuple(range(len(shape))))
+
+
+def _bytes(result: _Buffer) -> int:
     return prod(result.shape) * result.dtype.bytes
 
 
@@ -81,7 +98,7 @@ def _fill(pointer: int, nbytes: int, value: int, stream: int) -> None:
         cupy().cuda.runtime.memsetAsync(pointer, value, nbytes, stream)
 
 
-def _untouched(pointer: int, result: Result, poison: int, stream: int) -> np.ndarray:
+def _untouched(pointer: int, result: _Buffer, poison: int, stream: int) -> np.ndarray:
     """A mask of the elements of a result that hold only poison, in the shape of its buffer; waits for the stream."""
     held = np.empty((prod(result.shape), result.dtype.bytes), np.uint8)
     if held.size:
@@ -91,9 +108,9 @@ def _untouched(pointer: int, result: Result, poison: int, stream: int) -> np.nda
     return np.asarray((held == poison).all(axis=1).reshape(result.shape))
 
 
-def _unwritten(layout: CallLayout, number: int, result: Result, unwritten: np.ndarray) -> RuntimeLaunchError:
+def _unwritten(layout: CallLayout, number: int, result: _Buffer, unwritten: np.ndarray) -> RuntimeLaunchError:
     """The error that names the result, how many of its elements were not written, and the first of them."""
-    seen = unwritten if result.axes is None else unwritten.transpose(result.axes)
+    seen = unwritten.transpose(result.axes)
     first = tuple(int(i) for i in np.argwhere(seen)[0])
     shape = "x".join(map(str, seen.shape)) or "a number"
     return RuntimeLaunchError(

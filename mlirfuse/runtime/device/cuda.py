@@ -258,8 +258,3 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
         return array, array.data.ptr
 
     return guarded(allocate_cupy, device)
-
-
-def transposed(array: Any, axes: tuple[int, ...]) -> Any:
-    """A view of a framework's array whose dimension i is dimension `axes[i]` of it."""
-    return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)

@@ -77,16 +77,17 @@ class TensorMapParameter:
         shape: the map without its pointer.
         word: position of the pointer among the words of a call.
         address: where the map is written; aligned to `TENSOR_MAP_ALIGNMENT` bytes.
+        distance: bytes from the pointer to the map's first element.
     """
 
-    def __init__(self, shape: TensorMapShape, word: int, address: int):
-        self._shape, self._word, self._address = shape, word, address
+    def __init__(self, shape: TensorMapShape, word: int, address: int, distance: int = 0):
+        self._shape, self._word, self._address, self._distance = shape, word, address, distance
         self._current: int | None = None
         self._kept: dict[int, bytes] = {}
 
     def update(self, words: Sequence[int]) -> None:
         """Writes the map for a call's pointer; raises `RuntimeLaunchError` where the driver cannot encode it."""
-        pointer = words[self._word]
+        pointer = words[self._word] + self._distance
         if pointer == self._current:
             return
         encoded = self._kept.get(pointer)

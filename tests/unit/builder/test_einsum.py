@@ -198,7 +198,7 @@ def test_errors_quote_the_equation_and_the_users_line(equation, shapes, error, m
         (lambda x: mf.tensordot(x, x, axes=([0], [0, 1])), ShapeError, "different lengths"),
         (lambda x: mf.tensordot(x, x[:, :, None], axes=1), ShapeError, None),
         (lambda x: mf.vecdot(x, mf.sum(x)), ShapeError, "vecdot"),
-        (lambda x: mf.diagonal(x[:, :, None]), ShapeError, "3 rows and 1 columns"),
+        (lambda x: mf.diagonal(x, axis1=0, axis2=0), ShapeError, "names a dimension twice"),
         (lambda x: mf.diagonal(mf.sum(x)), ShapeError, "needs 2 dimensions"),
     ],
 )
@@ -232,3 +232,10 @@ def test_tensordot_vecdot_outer_diagonal_and_trace() -> None:
     total = run(lambda s: trace(s), s)
     assert total.dtype == np.int64
     np.testing.assert_array_equal(total, np.trace(s, axis1=-2, axis2=-1))
+
+
+@pytest.mark.parametrize("offset", [-4, -1, 0, 2, 3])
+def test_other_diagonals(offset) -> None:
+    x = integers((2, 3, 4), np.float32, 1)
+    np.testing.assert_array_equal(run(lambda x: mf.diagonal(x, offset, 0, 2), x), np.diagonal(x, offset, 0, 2))
+    np.testing.assert_array_equal(run(lambda x: trace(x, offset, 2, 0), x), np.trace(x, offset, 2, 0))

@@ -176,8 +176,9 @@ ERRORS = [
     (lambda x: mf.broadcast_to(x, (2, 3, 5)), ShapeError, "do not broadcast"),
     (lambda x: mf.broadcast_to(x, (3, 4)), ShapeError, "does not broadcast"),
     (lambda x: x + x.reshape(4, 6), ShapeError, r"\(2, 3, 4\) and \(4, 6\) do not broadcast"),
-    (lambda x: x[0], mf.UnsupportedError, "index 0"),
-    (lambda x: x[:, 1:], mf.UnsupportedError, "index slice"),
+    (lambda x: x[2], ShapeError, "index 2 is out of range"),
+    (lambda x: x[[0]], mf.UnsupportedError, r"index \[0\] is not supported"),
+    (lambda x: x[:, ::0], ShapeError, "step cannot be 0"),
     (lambda x: x[..., ...], ShapeError, "2 ellipses"),
     (lambda x: x[:, :, :, :], ShapeError, "4 slices"),
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+import mlirfuse as mf
 from mlirfuse.compiler.context import make_context
 from mlirfuse.compiler.expressions import Constant, Symbol
-from mlirfuse.compiler.host_program import Buffer, HostArgument, HostProgram, Launch, Value
+from mlirfuse.compiler.host_program import Buffer, HostArgument, HostProgram, Launch, Reshape, Value
 from mlirfuse.compiler.read_host import host_program
 from mlirfuse.errors import ArgumentError, IRError
 from mlirfuse.runtime.arrays.arrays import ArrayInfo, ScalarInfo
-from mlirfuse.runtime.arrays.layout import Result, lay_out
+from mlirfuse.runtime.arrays.layout import Result, Strided, lay_out
 from mlirfuse.support.diagnostics import parse_module
 from mlirfuse.support.dtypes import float16, float32, float64
 
@@ -61,8 +62,8 @@ def test_program():
             Launch("f_1_kernel", (Value("buffer", 1),), (2,)),
         ),
         results=(
-            Value("buffer", 0, (rows, Constant(8), Constant(8))),
-            Value("argument", 0, read(PROGRAM).results[1].shape),
+            Value("buffer", 0, (Reshape((rows, Constant(8), Constant(8))),)),
+            Value("argument", 0, read(PROGRAM).results[1].views),
             Value("argument", 0),
             Value("buffer", 2),
         ),
@@ -75,13 +76,13 @@ def test_layout_of_a_call():
     assert layout.outputs == (0, 2)
     assert layout.intermediates == (1,)
     assert layout.results == (
-        Result("buffer", 0, float16, (6, 8, 8), None),
-        Result("argument", 0, float16, (384,), None),
-        Result("argument", 0, float16, (6, 64), None),
-        Result("buffer", 2, float16, (6,), None),
+        Result("buffer", 0, float16, (6, 8, 8), (64, 8, 1), 0, (0, 1, 2)),
+        Result("argument", 0, float16, (384,), (1,), 0, None),
+        Result("argument", 0, float16, (6, 64), (64, 1), 0, None),
+        Result("buffer", 2, float16, (6,), (1,), 0, (0,)),
     )
-    assert layout.shape_and_strides(Value("argument", 0)) == ((6, 64), (64, 1))
-    assert layout.shape_and_strides(Value("buffer", 1)) == ((6,), (1,))
+    assert layout.strided(Value("argument", 0)) == Strided((6, 64), (64, 1))
+    assert layout.strided(Value("buffer", 1)) == Strided((6,), (1,))
 
 
 TRANSPOSED = """
@@ -102,28 +103,48 @@ def test_transposed_results_are_views():
     program = read(TRANSPOSED)
     assert program.launches == ()
     (result,) = lay_out(program, [ArrayInfo(0, (6, 4), (4, 1), float32, 0, "cupy")]).results
-    assert (result.shape, result.axes) == ((6, 2, 2), (1, 2, 0))
-    assert result.shape_and_strides == ((2, 2, 6), (2, 1, 4))
+    assert (result.shape, result.strides, result.axes) == ((2, 2, 6), (2, 1, 4), None)
 
 
-def test_a_transposed_view_is_neither_reshaped_nor_passed_on():
-    collapse = "tensor.collapse_shape %1 [[0, 1], [2]] : tensor<2x2x?xf32> into tensor<4x?xf32>"
-    reshaped = TRANSPOSED.replace("return %1", f"%2 = {collapse}\n  return %1")
-    with pytest.raises(IRError, match="a reshape of a transposed array is no view of it"):
-        read(reshaped)
-    passed = (
-        TRANSPOSED.replace(
-            "return %1",
-            """%2 = call @k_0(%1) : (tensor<2x2x?xf32>) -> tensor<2xf32>
-  return %1""",
+def test_a_transposed_view_is_reshaped_where_it_stays_a_view():
+    split = """tensor.expand_shape %1 [[0, 1], [2], [3]] output_shape [1, 2, 2, %m]
+      : tensor<2x2x?xf32> into tensor<1x2x2x?xf32>"""
+    program = read(
+        TRANSPOSED.replace("return %1 : tensor<2x2x?xf32>", f"%2 = {split}\n  return %2 : tensor<1x2x2x?xf32>").replace(
+            "-> tensor<2x2x?xf32> {", "-> tensor<1x2x2x?xf32> {"
         )
-        + """
-func.func private @k_0(tensor<2x2x?xf32>) -> tensor<2xf32>
-    attributes {fuse.launch = @k_0_kernel, fuse.result_extents = array<i64>}
-"""
     )
-    with pytest.raises(IRError, match="the host passes k_0 a transposed view"):
-        read(passed)
+    (result,) = lay_out(program, [ArrayInfo(0, (6, 4), (4, 1), float32, 0, "cupy")]).results
+    assert (result.shape, result.strides) == ((1, 2, 2, 6), (4, 2, 1, 4))
+
+
+SLICED = """
+#diagonal = affine_map<(d0) -> (d0, d0)>
+#line = affine_map<(d0) -> (d0)>
+func.func @slice(%x: tensor<?x8xf32>) -> (tensor<?x3xf32>, tensor<3xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %last = arith.subi %n, %c1 : index
+  %0 = tensor.extract_slice %x[%last, 1] [%n, 3] [-1, 2] : tensor<?x8xf32> to tensor<?x3xf32>
+  %1 = tensor.extract_slice %x[1, 2] [3, 3] [1, 1] : tensor<?x8xf32> to tensor<3x3xf32>
+  %e = tensor.empty() : tensor<3xf32>
+  %2 = linalg.generic {indexing_maps = [#diagonal, #line], iterator_types = ["parallel"]}
+       ins(%1 : tensor<3x3xf32>) outs(%e : tensor<3xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<3xf32>
+  return %0, %2 : tensor<?x3xf32>, tensor<3xf32>
+}
+"""
+
+
+def test_slices_and_diagonals_are_views():
+    program = read(SLICED)
+    assert program.launches == ()
+    rows, line = lay_out(program, [ArrayInfo(0, (6, 8), (8, 1), float32, 0, "cupy")]).results
+    assert (rows.shape, rows.strides, rows.offset) == ((6, 3), (-8, 2), 41)
+    assert (line.shape, line.strides, line.offset) == ((3,), (9,), 10)
 
 
 def test_view_only_results_launch_nothing():
@@ -204,3 +225,15 @@ def test_a_call_that_launches_nothing():
 def test_no_host_function():
     with pytest.raises(IRError, match="expected one host function, found 0"):
         read("func.func private @g(tensor<4xf32>) -> tensor<4xf32> attributes {fuse.kernel}")
+
+
+def explained(function):
+    x = mf.TensorSpec((None, 64), mf.float32)
+    return mf.fuse(function, target="sm_90a").lower(x).compile().explain().splitlines()
+
+
+def test_views_are_explained():
+    assert "0 kernels: the result is a view of x" in explained(lambda x: x.T)
+    assert "0 kernels: result 0 is x, result 1 is a view of x" in explained(lambda x: (x, x[:, ::2]))
+    assert "result 1 is a view of x" in explained(lambda x: (x * 2, x[:, ::2]))
+    assert "0 kernels: no result has elements" in explained(lambda x: x[:, 5:5] * 2)

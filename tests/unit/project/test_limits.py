@@ -45,7 +45,7 @@ def _holds(text: str, message: str) -> bool:
     ("function", "arguments"),
     [
         (lambda x: x if x > 0 else -x, [np.ones(3)]),
-        (lambda x: x[0], [np.ones(3)]),
+        (lambda x: x[[0]], [np.ones(3)]),
         (lambda x: len(x) * x, [np.ones(3)]),
         (lambda x: x + 300, [np.ones(3, np.int8)]),
         (lambda x: x**x, [np.ones(3, np.int32)]),

@@ -145,7 +145,7 @@ def test_alignment_counts_the_pointer_and_strides_that_do_not_follow_from_the_sh
 @pytest.mark.usefixtures("waited_for")
 def test_cuda_array_interface():
     info = read_argument(Foreign(shape=(2, 3), typestr="<f8"))
-    assert info == ArrayInfo(POINTER, (2, 3), (3, 1), float64, 3, "cupy")
+    assert info == ArrayInfo(POINTER, (2, 3), (3, 1), float64, 3, "cupy", lends=False)
     assert read_argument(Foreign(shape=(2, 3), typestr="|b1", strides=(1, 2))).dtype == bool_
     assert read_argument(Foreign(shape=(0,), typestr="<f4", data=(0, False))).device == 1
 
@@ -180,7 +180,7 @@ def test_dlpack():
     array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     info = read_argument(DLPack(array[:, 1:, ::2]))
     pointer = array[:, 1:, ::2].ctypes.data
-    assert info == ArrayInfo(pointer, (2, 2, 2), (12, 4, 2), float32, 1, "cupy")
+    assert info == ArrayInfo(pointer, (2, 2, 2), (12, 4, 2), float32, 1, "cupy", lends=False)
     assert ctypes.c_float.from_address(info.pointer).value == 4.0
 
 

@@ -105,8 +105,15 @@ def test_subclasses_are_recognised_after_their_like():
     assert recogniser(derived)(derived, None) == [ALIGNED]
 
 
-@pytest.mark.parametrize("other", [1.0, None, pair(strides=(4, 8))[1], pair(pointer=ALIGNED + 8)[1]])
-def test_nothing_is_learnt_of_numbers_of_strides_and_of_unaligned_pointers(other):
+def test_strided_arrays_are_recognised_by_their_strides():
+    like = recogniser((pair(strides=(4, 8))[1],))
+    assert like((pair(strides=(4, 8))[1],), None) is not None
+    assert like((pair(strides=(8, 4))[1],), None) is None
+    assert like((pair()[1],), None) is None
+
+
+@pytest.mark.parametrize("other", [1.0, None, pair(pointer=ALIGNED + 8)[1]])
+def test_nothing_is_learnt_of_numbers_and_of_unaligned_pointers(other):
     assert recogniser((pair()[0], other)) is unknown
     assert unknown(pair(), None) is None
 

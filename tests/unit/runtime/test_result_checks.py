@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,12 +112,10 @@ def test_it_is_off_by_default(driver: Driver, monkeypatch: pytest.MonkeyPatch) -
 def test_transposed_results_are_placed_as_the_caller_sees_them(driver: Driver) -> None:
     from types import SimpleNamespace
 
-    from mlirfuse.runtime.arrays.layout import Result
     from mlirfuse.support.dtypes import float32
 
-    result = Result("buffer", 0, float32, (2, 3), None)
     layout = SimpleNamespace(program=SimpleNamespace(name="f"))
     unwritten = np.zeros((2, 3), bool)
     unwritten[1, 2] = True
-    error = result_checks._unwritten(layout, 3, replace(result, axes=(1, 0)), unwritten)
+    error = result_checks._unwritten(layout, 3, result_checks._Buffer(float32, (2, 3), (1, 0)), unwritten)
     assert "result 3 (float32, 3x2), the first at index (2, 1)" in str(error)

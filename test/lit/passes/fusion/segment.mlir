@@ -466,7 +466,13 @@ func.func @beside(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32
     %w = math.exp %v : f32
     linalg.yield %w : f32
   } -> tensor<64x64xf32>
-  return %p, %u : tensor<64x64xf32>, tensor<64x64xf32>
+  %log = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+         ins(%u : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %w = math.log %v : f32
+    linalg.yield %w : f32
+  } -> tensor<64x64xf32>
+  return %p, %log : tensor<64x64xf32>, tensor<64x64xf32>
 }
 
 // -----

@@ -1,0 +1,23 @@
+"""The attributes of copies: where a view would do, but the memory has to be another."""
+
+from __future__ import annotations
+
+from mlirfuse.dialect.attribute import I64, INTEGERS, declare
+
+COPIED = declare(
+    "copied",
+    I64,
+    ("linalg.generic",),
+    "On an elementwise op that yields its input: the result of the host function that it writes to memory of its own,"
+    " or -1 for the source of a reshape. Without it, the host would make a view.",
+    set_by="passes/graph/copies",
+    read_by="analysis/memory/host_views",
+)
+COPIED_RESULTS = declare(
+    "copied_results",
+    INTEGERS,
+    ("func.func",),
+    "The results of the function that have to be arrays of their own, and no views.",
+    set_by="compiler",
+    read_by="fuse-copy-results",
+)
