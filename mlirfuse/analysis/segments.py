@@ -33,9 +33,12 @@ from mlirfuse.analysis.loops.structure import OpStructure, is_constant, is_unit_
 from mlirfuse.analysis.memory.host_views import RESHAPES as RESHAPES
 from mlirfuse.analysis.memory.host_views import is_diagonal, is_host_view, layout_of, rearranged_axes, view_layout
 from mlirfuse.analysis.operations import separated
+from mlirfuse.dialect.gathered_view import DEFINITION
 
 CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.fill"})
 """Ops that are cloned into every segment that uses them rather than computed once."""
+
+GATHERED = DEFINITION.full_name
 
 RESHAPED = (
     "it reads its producer's result reshaped to other dimensions, which takes the result in memory: "
@@ -158,7 +161,7 @@ class _Planner:
         merge extents, and views that are returned. A function that only returns views launches nothing. Where fusion
         is off, the results of other calls are in memory.
         """
-        if op.name == "tensor.extract_slice" or is_diagonal(op):
+        if op.name in ("tensor.extract_slice", GATHERED) or is_diagonal(op):
             return True
         if op.name in RESHAPES:
             source = op.operands[0]

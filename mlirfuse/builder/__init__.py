@@ -39,6 +39,15 @@ from mlirfuse.builder.functions.comparisons import (
     not_equal,
 )
 from mlirfuse.builder.functions.contraction import matmul
+from mlirfuse.builder.functions.convolution import (
+    conv1d,
+    conv1d_dgrad,
+    conv1d_wgrad,
+    conv2d,
+    conv2d_dgrad,
+    conv2d_wgrad,
+    conv3d,
+)
 from mlirfuse.builder.functions.creation import full_like, ones_like, zeros_like
 from mlirfuse.builder.functions.diagonals import diagonal
 from mlirfuse.builder.functions.einsum import einsum
@@ -99,6 +108,13 @@ __all__ = [
     "broadcast_to",
     "ceil",
     "clip",
+    "conv1d",
+    "conv1d_dgrad",
+    "conv1d_wgrad",
+    "conv2d",
+    "conv2d_dgrad",
+    "conv2d_wgrad",
+    "conv3d",
     "cos",
     "diagonal",
     "divide",

@@ -23,6 +23,7 @@ from mlirfuse.dialect.attributes import (
     GRID_OPERANDS,
     WORKSPACES,
 )
+from mlirfuse.dialect.gathered_view import IM2COL
 from mlirfuse.errors import IRError
 from mlirfuse.lowering.kernel_func import kernels, parameters
 from mlirfuse.support.dtypes import from_mlir
@@ -47,6 +48,8 @@ class AbiParameter:
         dims: for a tensor map, the argument's dimensions from the innermost out.
         box: for a tensor map, elements of one copy along each of `dims`.
         tf32: for a tensor map, whether copies round float32 to tf32.
+        im2col: for a tensor map of windows, its lower corners, upper corners and steps, one after the other, each from
+            the innermost spatial dimension out.
     """
 
     kind: str
@@ -56,6 +59,7 @@ class AbiParameter:
     dims: tuple[int, ...] = ()
     box: tuple[int, ...] = ()
     tf32: bool = False
+    im2col: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,8 @@ def _parameters(func: gpu.GPUFuncOp) -> list[AbiParameter]:
         code = POINTER_CODE if is_address else _CODES[type_name]
         dims, box = ((), ()) if kind != "tensor_map" else (_ints(entry["dims"]), _ints(entry["box"]))
         arg, dim = ir.IntegerAttr(entry["arg"]).value, ir.IntegerAttr(entry["dim"]).value
-        result.append(AbiParameter(kind, arg, dim, code, dims, box, TF32 in entry))
+        windows = _ints(entry[IM2COL]) if IM2COL in entry else ()
+        result.append(AbiParameter(kind, arg, dim, code, dims, box, TF32 in entry, windows))
     return result
 
 

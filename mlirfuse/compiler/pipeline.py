@@ -13,7 +13,8 @@ from mlirfuse.passmanager.syntax import parse_pipeline
 from mlirfuse.target.instructions import FAMILIES
 
 TO_KERNELS = (
-    "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},"
+    "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-unroll-sums,fuse-collapse-contractions,fuse-copy-reshaped,"
+    "fuse-fold-casts{{through-rounding={fast}}},"
     "fuse-multiply-add,fuse-segment,"
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-cse,"
@@ -39,7 +40,8 @@ TILE = (
 GPU = (
     "fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
     "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
-    "fuse-distribute,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,fuse-interleave-copies,fuse-prefetch-fragments,"
+    "fuse-distribute,fuse-resolve-gathers,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,"
+    "fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch,fuse-launch-dependents,"
     "fuse-assign-l2-policies"
 )

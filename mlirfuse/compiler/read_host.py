@@ -87,6 +87,7 @@ class _Reader:
             "tensor.extract_slice": self._slice,
             "linalg.transpose": self._rearrange,
             "linalg.generic": self._rearrange,
+            "fuse.gathered_view": self._gathered_view,
             "func.call": self._launch,
             "func.return": self._return,
         }
@@ -174,6 +175,10 @@ class _Reader:
     def _view(self, op: ir.Operation, view: View) -> None:
         source = self.values[op.operands[0]]
         self.values[op.results[0]] = Value(source.origin, source.position, (*source.views, view))
+
+    def _gathered_view(self, op: ir.Operation) -> None:
+        """A kernel that takes a gathered view is passed the view's source."""
+        self.values[op.results[0]] = self.values[op.operands[0]]
 
     def _launch(self, op: ir.Operation) -> None:
         callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value

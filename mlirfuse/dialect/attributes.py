@@ -25,6 +25,7 @@ from mlirfuse.dialect.attribute import (
     one_of,
 )
 from mlirfuse.dialect.attribute import ATTRIBUTES as ATTRIBUTES
+from mlirfuse.dialect.gather_attribute import GATHER as GATHER
 
 _ANY = None
 _NONE = ()

@@ -24,6 +24,7 @@ from mlirfuse.dialect.attributes import (
     WORKSPACE,
     WORKSPACES,
 )
+from mlirfuse.dialect.gathered_view import IM2COL
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.bool_bytes import store_as_bytes
 from mlirfuse.lowering.kernel_func import (
@@ -51,6 +52,7 @@ class Parameter:
         dims: for a tensor map, the memref's dimensions from the inside out.
         box: for a tensor map, elements of one copy along each of `dims`.
         tf32: for a tensor map, whether copies round f32 to tf32.
+        im2col: for a tensor map of windows, its lower corners, upper corners and steps, one after the other.
     """
 
     kind: str
@@ -59,6 +61,7 @@ class Parameter:
     dims: tuple[int, ...] = ()
     box: tuple[int, ...] = ()
     tf32: bool = False
+    im2col: tuple[int, ...] = ()
 
     def attribute(self) -> ir.Attribute:
         """The dictionary form: `{kind = "size", arg = 0 : i64, dim = 1 : i64}`."""
@@ -70,6 +73,8 @@ class Parameter:
             entries["box"] = ir.DenseI64ArrayAttr.get(list(self.box))
         if self.tf32:
             entries[TF32] = ir.UnitAttr.get()
+        if self.im2col:
+            entries[IM2COL] = ir.DenseI64ArrayAttr.get(list(self.im2col))
         return dictionary(entries)
 
 
@@ -194,7 +199,9 @@ def _signature(
 def _tensor_map(argument: Argument) -> Parameter:
     entries = ir.DictAttr(argument.attributes[TENSOR_MAP])
     dims, box = (tuple(ir.DenseI64ArrayAttr(entries[name])) for name in ("dims", "box"))
-    return Parameter("tensor_map", ir.IntegerAttr(entries["arg"]).value, dims=dims, box=box, tf32=TF32 in entries)
+    windows = tuple(ir.DenseI64ArrayAttr(entries[IM2COL])) if IM2COL in entries else ()
+    arg = ir.IntegerAttr(entries["arg"]).value
+    return Parameter("tensor_map", arg, dims=dims, box=box, tf32=TF32 in entries, im2col=windows)
 
 
 def _marks(argument: Argument, value: ir.Value, *, is_dependent: bool) -> ir.DictAttr:

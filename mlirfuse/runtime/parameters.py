@@ -175,7 +175,13 @@ class _Planner:
             if parameter.kind == "tensor_map" and blocks:
                 dtype = self.layout.dtype(values[parameter.arg])
                 shape = TensorMapShape.of_view(
-                    dtype, operand.shape, operand.strides, parameter.dims, parameter.box, tf32=parameter.tf32
+                    dtype,
+                    operand.shape,
+                    operand.strides,
+                    parameter.dims,
+                    parameter.box,
+                    tf32=parameter.tf32,
+                    im2col=parameter.im2col,
                 )
                 tensor_maps[number] = TensorMapPlace(shape, operand.base, operand.distance)
         semaphores = tuple(

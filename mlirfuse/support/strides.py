@@ -116,3 +116,8 @@ def _runs(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]
         else:
             runs.append((extent, stride))
     return runs
+
+
+def row_major(shape: Sequence[int]) -> list[int]:
+    """The strides of a C-contiguous array, in elements."""
+    return [prod(shape[d + 1 :]) for d in range(len(shape))]

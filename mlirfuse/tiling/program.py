@@ -11,7 +11,8 @@ from mlir.dialects import affine, arith, func, memref, scf
 
 from mlirfuse.analysis.kernels import argument_attributes, body, result_sources, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
-from mlirfuse.dialect.attributes import KERNEL, LAUNCH, RESULT_EXTENTS, SCHEDULE, STRIDES
+from mlirfuse.dialect.attributes import GATHER, KERNEL, LAUNCH, RESULT_EXTENTS, SCHEDULE, STRIDES
+from mlirfuse.dialect.gathered_view import gather_of, gathered_view
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import clone, erase
 
@@ -115,7 +116,7 @@ def open_kernel(
         function = func.FuncOp(f"{symbol(kernel)}{suffix}", ir.FunctionType.get(types, []), visibility="private")
     function.attributes[KERNEL] = ir.UnitAttr.get()
     function.attributes[SCHEDULE] = kernel.attributes[SCHEDULE]
-    attributes = [*argument_attrs, *(known for _, known in inputs), *({} for _ in returned)]
+    attributes = [*map(_buffer_attributes, argument_attrs), *(known for _, known in inputs), *({} for _ in returned)]
     attributes += [known for _, known in workspace]
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
 
@@ -124,6 +125,10 @@ def open_kernel(
     buffers = {old: new for old, new in own.items() if isinstance(new.type, ir.MemRefType)}
     scalars = {old: new for old, new in own.items() if not isinstance(new.type, ir.MemRefType)}
     with ir.InsertionPoint(block), kernel.location:
+        for old, known in zip(arguments, argument_attrs, strict=True):
+            if GATHER in known:
+                view = ir.MemRefType.get(old.type.shape, old.type.element_type, _layout(known[STRIDES]))
+                buffers[old] = gathered_view(buffers[old], gather_of(ir.DictAttr(known[GATHER])), view)
         for op in body(kernel):
             if op.name == "arith.constant":
                 clone(op, scalars)
@@ -176,14 +181,32 @@ def ragged_dims(space: IterationSpace, tile: Sequence[int]) -> frozenset[int]:
 
 
 def _buffer_type(value_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir.Type:
-    """The memref type of a tensor argument, with the strides of `fuse.strides`; a scalar's type is unchanged."""
+    """The memref type of a tensor argument, with the strides of `fuse.strides`; a scalar's type is unchanged.
+
+    A gathered view's is that of its source.
+    """
     if not isinstance(value_type, ir.RankedTensorType):
         return value_type
+    if GATHER in attributes:
+        gather = ir.DictAttr(attributes[GATHER])
+        return _buffer_type(ir.TypeAttr(gather["source"]).value, _buffer_attributes(attributes))
     if STRIDES not in attributes:
         return ir.MemRefType.get(value_type.shape, value_type.element_type)
+    return ir.MemRefType.get(value_type.shape, value_type.element_type, _layout(attributes[STRIDES]))
+
+
+def _layout(entries: ir.Attribute) -> ir.StridedLayoutAttr:
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    strides = [dynamic if s < 0 else s for s in ir.DenseI64ArrayAttr(attributes[STRIDES])]
-    return ir.MemRefType.get(value_type.shape, value_type.element_type, ir.StridedLayoutAttr.get(0, strides))
+    return ir.StridedLayoutAttr.get(0, [dynamic if s < 0 else s for s in ir.DenseI64ArrayAttr(entries)])
+
+
+def _buffer_attributes(attributes: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
+    """The attributes of a tile program's argument: a gathered view's are those of its source."""
+    if GATHER not in attributes:
+        return attributes
+    known = {name: value for name, value in attributes.items() if name not in (GATHER, STRIDES)}
+    gather = ir.DictAttr(attributes[GATHER])
+    return known | ({STRIDES: gather["strides"]} if "strides" in gather else {})
 
 
 Count = int | tuple[ir.Value, int]

@@ -11,6 +11,8 @@ from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.dialect.attributes import DIMS, STREAMING
+from mlirfuse.dialect.gathered_view import DEFINITION
+from mlirfuse.support.rewriting import defining_op
 from mlirfuse.tiling.tiles import Shape, broadcast, zero
 
 Read = tuple[ir.Value, tuple[int | None, ...]]
@@ -112,7 +114,9 @@ class TileTransfers:
             padding,
             in_bounds=ir.ArrayAttr.get(bounds),
         )
-        self._mark_streaming(op, axes)
+        maker = defining_op(buffer)
+        if maker is None or maker.name != DEFINITION.full_name:  # tiles of a gathered view may share elements
+            self._mark_streaming(op, axes)
         return op.result
 
     def _mark_streaming(self, op: ir.OpView, axes: Sequence[int | None]) -> None:

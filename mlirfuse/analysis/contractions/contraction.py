@@ -57,7 +57,7 @@ class Contraction:
         return (*self.batch, self.m, self.n)
 
 
-def _product_of(structure: OpStructure) -> ir.Operation | None:
+def product_of(structure: OpStructure) -> ir.Operation | None:
     """The multiplication in the body of a sum of products; None for anything else."""
     op = structure.op
     if op.name != "linalg.generic" or not structure.reduction_loops or len(op.operands) != 3 or len(op.results) != 1:
@@ -89,7 +89,7 @@ def contraction_in(space: IterationSpace, structures: Sequence[OpStructure]) -> 
 
 def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction | None:
     """An op as a contraction over the dimensions of `space`; None if the op is no contraction."""
-    product = _product_of(structure)
+    product = product_of(structure)
     if product is None:
         return None
     loops = space.loops[structure.op]

@@ -10,8 +10,9 @@ from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, operand_of
 from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.memory.mapped_views import mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
-from mlirfuse.dialect.attributes import ALIGN, STRIDES
+from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -40,7 +41,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         accumulator=from_mlir(result.element_type),
         row_bytes=gcd(*(_row_bytes(kernel, operand.source) for operand in operands)),
         k_contiguous=(contiguous[0], contiguous[1]),
-        reversed=any(_may_be_reversed(kernel, operand.source) for operand in operands),
+        unmapped=any(_is_unmapped(kernel, operand.source) for operand in operands),
         precision=contraction.precision,
         accumulator_bytes=sum(
             from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in reductions
@@ -93,9 +94,16 @@ def _unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:
     return next((axis for axis in varying if strides and strides[axis] == 1), varying[-1])
 
 
-def _may_be_reversed(kernel: ir.Operation, argument: ir.Value) -> bool:
+def _is_unmapped(kernel: ir.Operation, argument: ir.Value) -> bool:
+    """Whether no tensor map describes an argument: a stride may be negative, or it is a gathered view of other kinds
+    than windows.
+    """
     arguments = list(kernel.regions[0].blocks[0].arguments)
-    return may_be_reversed(argument_attributes(kernel)[arguments.index(argument)])
+    attributes = argument_attributes(kernel)[arguments.index(argument)]
+    if GATHER not in attributes:
+        return may_be_reversed(attributes)
+    size = from_mlir(ir.RankedTensorType(argument.type).element_type).bytes
+    return isinstance(mapped_argument(ir.DictAttr(attributes[GATHER]), size), str)
 
 
 def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:

@@ -8,6 +8,7 @@ from mlir import ir
 
 from mlirfuse.dialect.attributes import LAUNCH, RESULT_EXTENTS
 from mlirfuse.interpreter.registry import suspending
+from mlirfuse.interpreter.rules.fuse_gathered_view import source_of
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather, int_array
 from mlirfuse.interpreter.state.machine import Frame
@@ -39,7 +40,7 @@ def _launch(site: Site, declaration: ir.Operation) -> Callable[[Frame], Coroutin
     types = [ir.RankedTensorType(result.type) for result in site.op.results]
 
     def step(frame: Frame) -> Coroutine:
-        inputs = gather(frame.values, site.operands)
+        inputs = [source_of(value) for value in gather(frame.values, site.operands)]
         extents = [inputs[argument].shape[dim] for argument, dim in zip(pairs[::2], pairs[1::2], strict=True)]
         results = site.compiler.interpreter.launch(site, kernel, inputs, types, extents)
         for slot, value in zip(site.results, results, strict=True):

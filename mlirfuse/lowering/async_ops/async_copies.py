@@ -11,8 +11,10 @@ from mlir.dialects import arith, gpu, llvm, nvvm, scf
 
 from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of, rows_of
 from mlirfuse.dialect.attributes import TENSOR_MAP
+from mlirfuse.dialect.gathered_view import IM2COL
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.errors import PassError
+from mlirfuse.lowering.async_ops.gathered_copies import Places, gathered, view_of
 from mlirfuse.lowering.async_ops.hopper import kernels_using, thread_number
 from mlirfuse.lowering.async_ops.shared_address import element_address, shared_pointer, stage_address
 from mlirfuse.lowering.kernel_func import (
@@ -41,12 +43,15 @@ class TensorMap:
         dims: the memref's dimensions, the innermost of the map first.
         box: elements of one copy along each of `dims`.
         tf32: whether elements of f32 are rounded to tf32.
+        im2col: lower corners, upper corners and steps of windows, one for each spatial dimension from the inside out;
+            empty where copies are boxes. A box is then a number of channels and of pixels.
     """
 
     arg: int
     dims: tuple[int, ...]
     box: tuple[int, ...]
     tf32: bool = False
+    im2col: tuple[tuple[int, ...], ...] = ()
 
     def attribute(self) -> ir.DictAttr:
         """The dictionary form: `{arg = 0 : i64, box = array<i64: 64, 128>, dims = array<i64: 1, 0>}`."""
@@ -55,6 +60,8 @@ class TensorMap:
             "dims": ir.DenseI64ArrayAttr.get(list(self.dims)),
             "box": ir.DenseI64ArrayAttr.get(list(self.box)),
         }
+        if self.im2col:
+            entries[IM2COL] = ir.DenseI64ArrayAttr.get([n for part in self.im2col for n in part])
         return dictionary(entries | ({TF32: ir.UnitAttr.get()} if self.tf32 else {}))
 
 
@@ -89,6 +96,7 @@ class LowerAsyncCopies(Pass):
             copies, waits = ([op for op in ops if (op.name == STORE_WAIT) == is_wait] for is_wait in (False, True))
             needed = [_tensor_map(func, op) for op in copies]
             maps = list(dict.fromkeys(needed))
+            views = list(dict.fromkeys(view for op in copies if (view := gathered(op)) is not None))
             with func.location:
                 pointers = _add_arguments(func, maps)
             for op, tensor_map in zip(copies, needed, strict=True):
@@ -99,6 +107,8 @@ class LowerAsyncCopies(Pass):
                 with ir.InsertionPoint(op), op.location:
                     nvvm.cp_async_bulk_wait_group(ir.IntegerAttr(op.attributes["pending"]).value, read=True)
                 erase(op)
+            for view in views:
+                erase(view)
             remarks.applied(self, f"{len(copies)} copies through {len(maps)} tensor maps", func)
             erase(func)
 
@@ -107,16 +117,32 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
     """The tensor map that an op needs."""
     arguments = list(entry_block(func).arguments)[: len(parameters(func))]
     tensor, ring = op.operands[0], ir.MemRefType(op.operands[1].type)
+    view = gathered(op)
+    if view is not None:
+        tensor = view.operands[0]
     if tensor not in arguments:
         raise PassError("an asynchronous copy needs a kernel argument as its array in global memory", where=op)
     _, rows, _ = ring.shape
     if rows > MAX_BOX:
         raise PassError(f"a stage has {rows} rows, and the TMA copies {MAX_BOX} at most", where=op)
+    if view is not None:
+        return _map_of_view(view, op, arguments.index(tensor))
     row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
     outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
     copied = rows if op.name == STORE else rows_of(op) // peers_of(op)
     box = (SWIZZLE_BYTES // element_bytes(ring), copied, *(1 for _ in outer))
     return TensorMap(arguments.index(tensor), (column, row, *outer), box, TF32 in op.attributes)
+
+
+def _map_of_view(view: ir.Operation, op: ir.Operation, argument: int) -> TensorMap:
+    mapped = view_of(view)
+    width, copied = SWIZZLE_BYTES // element_bytes(ir.MemRefType(op.operands[1].type)), rows_of(op) // peers_of(op)
+    if mapped.im2col is None:
+        box = (width, copied, *(1 for _ in mapped.axes[2:]))
+        return TensorMap(argument, mapped.axes, box, TF32 in op.attributes)
+    windows = mapped.im2col
+    parts = tuple(tuple(reversed(part)) for part in (windows.lower, windows.upper, windows.steps))
+    return TensorMap(argument, mapped.axes, (width, copied), TF32 in op.attributes, parts)
 
 
 def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Value]:
@@ -154,10 +180,18 @@ def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
         mask = arith.constant(ir.IntegerType.get_signless(16), (1 << peers) - 1)
     i64 = ir.IntegerType.get_signless(64)
     hint = arith.constant(i64, EVICT_FIRST) if STREAMED in op.attributes else None
-    for atom, coordinates in _swizzle_atoms(ring, stage, indices, tensor_map, part):
+    view = gathered(op)
+    if view is not None:
+        places = Places(view, indices, part)
+        atoms = _atom_pointers(ring, stage, tensor_map, part)
+        copies = [(atom, *places.of_columns(n * tensor_map.box[0])) for n, atom in enumerate(atoms)]
+    else:
+        copies = [(atom, place, []) for atom, place in _swizzle_atoms(ring, stage, indices, tensor_map, part)]
+    mode = ir.Attribute.parse("#nvvm.tma_load_mode<im2col>") if tensor_map.im2col else None
+    for atom, coordinates, offsets in copies:
         target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), atom)
         nvvm.cp_async_bulk_tensor_shared_cluster_global(
-            target, pointer, coordinates, barrier, [], multicast_mask=mask, l2_cache_hint=hint
+            target, pointer, coordinates, barrier, offsets, multicast_mask=mask, l2_cache_hint=hint, mode=mode
         )
 
 
@@ -177,14 +211,24 @@ def _swizzle_atoms(
 ) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
     """Yields the pointer in shared memory and the coordinates, the innermost first, of each swizzle atom of a stage."""
     i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
-    _, rows, columns = ir.MemRefType(ring.type).shape
-    start, width = stage_address(ring, stage), tensor_map.box[0]
-    if first_row is not None:
-        start = arith.addi(start, arith.muli(first_row, arith.constant(index, SWIZZLE_BYTES)))
-    for atom in range(columns // width):
+    width = tensor_map.box[0]
+    for atom, pointer in enumerate(_atom_pointers(ring, stage, tensor_map, first_row)):
         place = [indices[d] for d in tensor_map.dims]
         if atom:
             place[0] = arith.addi(place[0], arith.constant(index, atom * width))
         if first_row is not None:
             place[1] = arith.addi(place[1], first_row)
-        yield shared_pointer(start, atom * rows * SWIZZLE_BYTES), [arith.index_cast(i32, value) for value in place]
+        yield pointer, [arith.index_cast(i32, value) for value in place]
+
+
+def _atom_pointers(
+    ring: ir.Value, stage: ir.Value, tensor_map: TensorMap, first_row: ir.Value | None = None
+) -> Iterator[ir.Value]:
+    """Yields the pointer in shared memory of each swizzle atom of a stage, or of its rows from `first_row` on."""
+    index = ir.IndexType.get()
+    _, rows, columns = ir.MemRefType(ring.type).shape
+    start, width = stage_address(ring, stage), tensor_map.box[0]
+    if first_row is not None:
+        start = arith.addi(start, arith.muli(first_row, arith.constant(index, SWIZZLE_BYTES)))
+    for atom in range(columns // width):
+        yield shared_pointer(start, atom * rows * SWIZZLE_BYTES)

@@ -13,8 +13,9 @@ from mlirfuse.analysis.kernels import argument_attributes, body, functions, kern
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view, rearranged_axes, view_layout
-from mlirfuse.analysis.segments import CHEAP_OPS, Segment, joint_space, segment_ops
+from mlirfuse.analysis.segments import CHEAP_OPS, GATHERED, Segment, joint_space, segment_ops
 from mlirfuse.dialect.attributes import ALIGN, KERNEL, NAME, RESULT_EXTENTS, SCHEDULE, SCHEDULES
+from mlirfuse.dialect.gathered_view import view_attributes
 from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.fusion.extents import read_extents_of_inputs, sink_index_arithmetic, sources_of_extent
 from mlirfuse.passes.kernels.host import order_host_ops
@@ -198,6 +199,8 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
         return attributes[value]
     owner = defining_op(value)
     source = {}
+    if owner is not None and owner.name == GATHERED:
+        return view_attributes(owner, _input_attributes(owner.operands[0], attributes))
     if owner is not None and is_host_view(owner):
         seen = view_layout(owner, _input_attributes(owner.operands[0], attributes))
         if seen is None:

@@ -8,20 +8,24 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.memory.mapped_views import mapped_view
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, CLUSTER, PRECISION
+from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_BYTES, TENSOR_MAP_STRIDE, WARPGROUP
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.precision import IEEE
+from mlirfuse.support.rewriting import defining_op
+from mlirfuse.support.strides import row_major
 from mlirfuse.target.instructions import FAMILIES, InstructionFamily
 from mlirfuse.tiling.contractions.cluster_uniform import is_cluster_uniform, tile_multiple
 from mlirfuse.tiling.contractions.family import FamilyPipelining, family_pipelining
 from mlirfuse.tiling.contractions.loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.contractions.pipelined_tile import PipelinedTile, can_be_persistent
-from mlirfuse.tiling.memory import alignment
+from mlirfuse.tiling.memory import alignment, strides
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ class FusePipelineContraction(Pass):
 
     Requires a tile program with one loop that contracts by an asynchronous instruction such as `wgmma`, a schedule with
     a `contraction` (its `stages` are the ring's) and a layout of the instruction's accumulators. The operands must be
-    what a tensor map can describe: arguments with `fuse.align = 16` and stride 1 along the tile's last dimension, whose
+    what a tensor map can describe: arguments with `fuse.align = 16` and stride 1 along the tile's last dimension, or
+    gathered views of them that are windows of images or permute axes (`analysis/memory/mapped_views.py`), whose
     tiles have whole 128-byte swizzle atoms and a multiple of 8 and at most 256 rows. For `wgmma` they are f16 or bf16,
     or float8 or f32 in tf32 with k contiguous. Otherwise the pass declines. What an instruction takes, and how it
     multiplies a stage, is in `tiling/contractions/families`. The epilogue moves to the consumers unchanged. One
@@ -169,9 +174,15 @@ def _operand_problem(
 ) -> str | None:
     """Why a tensor map, or the instruction, cannot take an operand; None if it can."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
-    if operand.source not in arguments:
+    view = defining_op(operand.source)
+    if view is not None and view.name == DEFINITION.full_name:
+        if problem := _view_problem(view, operand):
+            return problem
+        number = arguments.index(view.operands[0])
+    elif operand.source in arguments:
+        number = arguments.index(operand.source)
+    else:
         return "an operand is not an argument of the kernel"
-    number = arguments.index(operand.source)
     type_ = ir.MemRefType(operand.source.type)
     if problem := family.unsupported(type_.element_type, operand.major, precision):
         return problem
@@ -179,10 +190,26 @@ def _operand_problem(
     align = known.get(ALIGN)
     if align is None or alignment(type_, operand.dims[1], ir.IntegerAttr(align).value) < TENSOR_MAP_STRIDE:
         return f"argument {number} is not aligned to {TENSOR_MAP_STRIDE} bytes, which a tensor map needs"
-    strides, _ = type_.get_strides_and_offset()
-    if strides[operand.dims[1]] != 1 or 0 in strides or type_.rank > MAX_RANK or may_be_reversed(known):
+    steps, _ = type_.get_strides_and_offset()
+    if steps[operand.dims[1]] != 1 or 0 in steps or type_.rank > MAX_RANK or may_be_reversed(known):
         return f"argument {number} has a rank or strides that a tensor map cannot describe"
     width = operand.columns * from_mlir(type_.element_type).bytes
     if width % SWIZZLE_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:
         return f"tiles of {operand.rows} rows of {width} bytes do not fit the {SWIZZLE_BYTES}-byte swizzle"
+    return None
+
+
+def _view_problem(view: ir.Operation, operand: TileOperand) -> str | None:
+    """Why no tensor map copies an operand's tiles of a gathered view; None if one does."""
+    source = ir.MemRefType(view.operands[0].type)
+    if strides(source) != row_major(source.shape):
+        return "the source of a gathered view is not contiguous"
+    gather = gather_of(view.attributes)
+    mapped = mapped_view(gather, source.shape, from_mlir(source.element_type).bytes)
+    if isinstance(mapped, str):
+        return mapped
+    if mapped.row != operand.dims[0]:
+        return "rows of the tiles are along the contiguous dimension of a gathered view"
+    if mapped.im2col is None and gather.basis[mapped.row][-1] % operand.rows:
+        return f"tiles of {operand.rows} rows straddle components of a gathered view"
     return None

@@ -42,6 +42,8 @@ class TensorMapShape:
             neighbours.
         box: elements of one copy along each dimension.
         tf32: whether copies round float32 to tf32.
+        im2col: of windows the lower corners, upper corners and steps, one after the other, each from the innermost
+            spatial dimension out; a box is then a number of channels and one of pixels. Empty for copies of boxes.
     """
 
     dtype: DType
@@ -49,6 +51,7 @@ class TensorMapShape:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     tf32: bool = False
+    im2col: tuple[int, ...] = ()
 
     @classmethod
     def of_view(
@@ -60,6 +63,7 @@ class TensorMapShape:
         box: Sequence[int],
         *,
         tf32: bool = False,
+        im2col: Sequence[int] = (),
     ) -> TensorMapShape:
         """The map of an array with `strides` in elements, whose dimensions `dims` lists from the innermost out.
 
@@ -67,7 +71,7 @@ class TensorMapShape:
         """
         unused = -(-max(shape) * dtype.bytes // TENSOR_MAP_STRIDE) * TENSOR_MAP_STRIDE
         byte_strides = [strides[d] * dtype.bytes if shape[d] > 1 else unused for d in dims[1:]]
-        return cls(dtype, tuple(shape[d] for d in dims), tuple(byte_strides), tuple(box), tf32)
+        return cls(dtype, tuple(shape[d] for d in dims), tuple(byte_strides), tuple(box), tf32, tuple(im2col))
 
 
 class TensorMapParameter:
@@ -100,7 +104,7 @@ class TensorMapParameter:
 
 
 def encode(shape: TensorMapShape, pointer: int) -> bytes:
-    """The tensor map of an array, by `cuTensorMapEncodeTiled`.
+    """The tensor map of an array, by `cuTensorMapEncodeTiled`, or `cuTensorMapEncodeIm2col` for windows.
 
     Raises:
         RuntimeLaunchError: the driver refuses it, or is too old to know of tensor maps.
@@ -111,12 +115,17 @@ def encode(shape: TensorMapShape, pointer: int) -> bytes:
     buffer = aligned_buffer(TENSOR_MAP_BYTES)
     extents = (ctypes.c_uint64 * rank)(*shape.extents)
     strides = (ctypes.c_uint64 * (rank - 1))(*shape.strides)
-    box, unit = (ctypes.c_uint32 * rank)(*shape.box), (ctypes.c_uint32 * rank)(*[1] * rank)
     data_type = _TF32 if shape.tf32 else _DATA_TYPES[shape.dtype.name]
-    status = driver.function("cuTensorMapEncodeTiled")(
-        ctypes.c_void_p(buffer.address), data_type, rank, ctypes.c_void_p(pointer),
-        extents, strides, box, unit, _NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_128, _FILL_ZERO,
-    )  # fmt: skip
+    array = (ctypes.c_void_p(buffer.address), data_type, rank, ctypes.c_void_p(pointer), extents, strides)
+    how = (_NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_128, _FILL_ZERO)
+    if shape.im2col:
+        spatial = rank - 2
+        lower, upper = ((ctypes.c_int * spatial)(*shape.im2col[i * spatial : (i + 1) * spatial]) for i in range(2))
+        steps = (ctypes.c_uint32 * rank)(1, *shape.im2col[2 * spatial :], 1)
+        status = driver.function("cuTensorMapEncodeIm2col")(*array, lower, upper, *shape.box, steps, *how)
+    else:
+        box, unit = (ctypes.c_uint32 * rank)(*shape.box), (ctypes.c_uint32 * rank)(*[1] * rank)
+        status = driver.function("cuTensorMapEncodeTiled")(*array, box, unit, *how)
     if status:
         raise RuntimeLaunchError(
             f"the driver refuses a tensor map of extents {shape.extents}, strides {shape.strides} bytes and box "

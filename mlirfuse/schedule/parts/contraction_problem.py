@@ -31,7 +31,7 @@ class ContractionProblem:
             dimensions.
         residual_bytes: of an element of an argument that the epilogue reads beside every element of a result of its
             type; 0 where there is none.
-        reversed: whether an operand may have negative strides, which no tensor map describes.
+        unmapped: whether no tensor map describes an operand, as its strides may be negative or it is a gathered view.
     """
 
     batch: tuple[int | None, ...]
@@ -49,7 +49,7 @@ class ContractionProblem:
     computed_from: tuple[int | None, ...] = (None, None)
     sources: tuple[tuple[int, ...], ...] = ((), ())
     residual_bytes: int = 0
-    reversed: bool = False
+    unmapped: bool = False
 
     @property
     def promotes(self) -> bool:

@@ -101,7 +101,7 @@ class WgmmaSchedules(FamilySchedules):
 
     def tiles(self, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         """None where tensor maps do not describe the operands, or the kernel computes them."""
-        if problem.row_bytes < WIDEST_ACCESS or problem.reversed or problem.computed_from != (None, None):
+        if problem.row_bytes < WIDEST_ACCESS or problem.unmapped or problem.computed_from != (None, None):
             return
         for swapped in (False, True):
             yield from _wgmma_tiles(problem, target, swapped)

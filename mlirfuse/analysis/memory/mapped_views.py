@@ -1,0 +1,148 @@
+"""Gathered views whose tiles tensor maps copy: windows of images (im2col mode), and views that permute axes.
+
+The limits are those of `cuTensorMapEncodeIm2col` and of `cp.async.bulk.tensor` (PTX ISA).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.dialect.gathered_view import Gather, gather_of
+from mlirfuse.schedule.model.machine import MAX_RANK, SWIZZLE_BYTES
+from mlirfuse.support.affine_expressions import coefficients
+
+CORNERS = {1: (1 << 15, 1 << 16), 2: (1 << 7, 1 << 8), 3: (1 << 4, 1 << 5)}
+"""By the number of spatial dimensions: bounds of the corners' size, and of offsets."""
+
+LONGEST_STEP = 8
+"""The largest traversal stride of a tensor map."""
+
+STEP_ROWS = 128
+"""Rows of a tile along k at most, which must not straddle two values of a component."""
+
+
+@dataclass(frozen=True)
+class Im2col:
+    """The windows that a tensor map in im2col mode describes; spatial dimensions from the outside in.
+
+    Attributes:
+        lower: the first pixel of a window's first tap.
+        upper: the last pixel of a window's first tap, less the image's last pixel.
+        steps: pixels between neighbouring windows.
+        dilations: pixels between neighbouring taps; the first tap of negative ones is the last component.
+    """
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    steps: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MappedView:
+    """How tensor maps describe a two-dimensional gathered view.
+
+    Attributes:
+        row: the view's dimension along which a copy has rows; the columns are along the other one.
+        axes: the source's axes from the inside out; for boxes the axis of each row component, the last one first,
+            follows that of the columns.
+        im2col: the windows; None where copies are boxes.
+    """
+
+    row: int
+    axes: tuple[int, ...]
+    im2col: Im2col | None = None
+
+
+def mapped_view(gather: Gather, shape: Sequence[int], element_bytes: int) -> MappedView | str:
+    """How tensor maps copy tiles of a view of a source of that shape, contiguous along its last axis; or why not."""
+    if len(gather.basis) != 2:
+        return "the view has not two dimensions"
+    count = len(gather.components)
+    linear = [coefficients(expr, count) for expr in gather.map.results]
+    if not 2 < len(shape) <= MAX_RANK or any(entry is None for entry in linear):
+        return "the source's rank, or the map, is not that of windows"
+    known = [entry for entry in linear if entry is not None]
+    starts = (0, len(gather.basis[0]))
+    for row in (0, 1):
+        outer = list(range(starts[row], starts[row] + len(gather.basis[row])))
+        inner = list(range(starts[1 - row], starts[1 - row] + len(gather.basis[1 - row])))
+        found = _windows(gather, shape, element_bytes, known, row, outer, inner)
+        found = found or _boxes(gather, shape, known, row, outer, inner)
+        if found is not None:
+            return found
+    return "the map is neither that of windows, within the hardware's limits, nor one that permutes axes"
+
+
+Linear = tuple[list[int], int]
+
+
+def _is_component(entry: Linear, component: int) -> bool:
+    return entry[1] == 0 and all(c == int(d == component) for d, c in enumerate(entry[0]))
+
+
+def _windows(
+    gather: Gather,
+    shape: Sequence[int],
+    element_bytes: int,
+    linear: Sequence[Linear],
+    row: int,
+    outer: Sequence[int],
+    inner: Sequence[int],
+) -> MappedView | None:
+    spatial, extents = len(shape) - 2, gather.components
+    if len(outer) != spatial + 1 or len(inner) != spatial + 1 or spatial not in CORNERS:
+        return None
+    whole = extents[outer[0]] == shape[0] and extents[inner[-1]] == shape[-1]
+    if not whole or shape[-1] * element_bytes % SWIZZLE_BYTES:
+        return None
+    if not _is_component(linear[0], outer[0]) or not _is_component(linear[-1], inner[-1]):
+        return None
+    corner, offset = CORNERS[spatial]
+    parts: list[tuple[int, int, int, int]] = []
+    for axis in range(spatial):
+        pixel, tap = outer[axis + 1], inner[axis]
+        terms, start = linear[axis + 1]
+        if any(c for d, c in enumerate(terms) if d not in (pixel, tap)):
+            return None
+        step, dilation = terms[pixel], terms[tap]
+        reach = dilation * (extents[tap] - 1)
+        lower = start + min(0, reach)
+        upper = lower + step * (extents[pixel] - 1) - (shape[axis + 1] - 1)
+        if not 0 < step <= LONGEST_STEP or abs(reach) >= offset:
+            return None
+        if not -corner <= min(lower, upper) <= max(lower, upper) < corner:
+            return None
+        parts.append((lower, upper, step, dilation))
+    lowers, uppers, steps, dilations = zip(*parts, strict=True)
+    return MappedView(row, tuple(reversed(range(len(shape)))), Im2col(lowers, uppers, steps, dilations))
+
+
+def _boxes(
+    gather: Gather,
+    shape: Sequence[int],
+    linear: Sequence[Linear],
+    row: int,
+    outer: Sequence[int],
+    inner: Sequence[int],
+) -> MappedView | None:
+    if len(inner) != 1 or len(outer) + 1 != len(shape) or gather.components[outer[-1]] % STEP_ROWS:
+        return None
+    axes = []
+    for component in (inner[0], *reversed(outer)):
+        found = [axis for axis, entry in enumerate(linear) if _is_component(entry, component)]
+        if len(found) != 1 or gather.components[component] != shape[found[0]]:
+            return None
+        axes += found
+    return MappedView(row, tuple(axes)) if axes[0] == len(shape) - 1 else None
+
+
+def mapped_argument(attributes: ir.DictAttr, element_bytes: int) -> MappedView | str:
+    """`mapped_view` of a `fuse.gather` attribute, whose source must be contiguous along its last axis."""
+    if "strides" in attributes:
+        return "the view's source is not contiguous"
+    shape = list(ir.RankedTensorType(ir.TypeAttr(attributes["source"]).value).shape)
+    return mapped_view(gather_of(attributes), shape, element_bytes)

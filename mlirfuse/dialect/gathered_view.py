@@ -1,0 +1,163 @@
+"""`fuse.gathered_view`: a view of a tensor or a buffer through any affine map, with zeros where the map leaves it.
+
+```mlir
+%windows = "fuse.gathered_view"(%x) {basis = array<i64: 8, 56, 56, 3, 3, 64>, ranks = array<i64: 3, 3>,
+                                     map = affine_map<(n, p, q, r, s, c) -> (n, p + r - 1, q + s - 1, c)>}
+    : (tensor<8x56x56x64xf16>) -> tensor<25088x576xf16>
+```
+
+Each dimension of the view is numbered by components, the last one fastest: dimension i by the next `ranks[i]` entries
+of `basis`, whose product is the dimension's extent. The map takes all components to an index of the source. The view's
+element is the source's element there, and zero where that index is outside of the source. Of a memref, the view's
+strides are no addresses: they only say how fragments are aligned. A view takes no memory: readers compute the addresses
+(`fuse-resolve-gathers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+from mlir import ir
+
+from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
+from mlirfuse.dialect.base import SINGLE, OpDefinition
+from mlirfuse.support.affine_expressions import bounds, coefficients
+from mlirfuse.support.strides import row_major
+
+IM2COL = "im2col"
+"""Entry of a tensor map's description: the corners and steps of windows, where it copies tiles of a view of them."""
+
+ODD = 3
+"""A stride that promises no more alignment than that of an element, and is not that of neighbours."""
+
+
+@dataclass(frozen=True)
+class Gather:
+    """How a gathered view's elements lie in its source.
+
+    Attributes:
+        basis: for each dimension of the view the extents of its components.
+        map: from all components to an index of the source.
+    """
+
+    basis: tuple[tuple[int, ...], ...]
+    map: ir.AffineMap
+
+    @property
+    def components(self) -> tuple[int, ...]:
+        """The extents of all components."""
+        return tuple(extent for group in self.basis for extent in group)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The view's shape."""
+        return tuple(map(prod, self.basis))
+
+    def attributes(self) -> dict[str, ir.Attribute]:
+        """The op's attributes."""
+        return {
+            "basis": ir.DenseI64ArrayAttr.get(list(self.components)),
+            "ranks": ir.DenseI64ArrayAttr.get([len(group) for group in self.basis]),
+            "map": ir.AffineMapAttr.get(self.map),
+        }
+
+    def unit(self, strides: Sequence[int | None]) -> tuple[int | None, int]:
+        """Where neighbours of the view are neighbours in a source of these strides, in elements; None if unknown.
+
+        Returns:
+            The dimension of the view along which elements are contiguous, or None; and the length of the contiguous,
+            equally long runs that start at multiples of that length, in the view and in memory.
+        """
+        if 1 not in strides:
+            return None, 1
+        axis = list(strides).index(1)
+        count = len(self.components)
+        linear = coefficients(self.map.results[axis], count)
+        if linear is None:
+            return None, 1
+        last = -1
+        for dim, group in enumerate(self.basis):
+            last += len(group)
+            others = [expr for n, expr in enumerate(self.map.results) if n != axis]
+            if linear[0][last] != 1 or self.components[last] == 1 or any(_uses(e, last, count) for e in others):
+                continue
+            steps = [c for d, c in enumerate(linear[0]) if d != last and self.components[d] > 1]
+            outer = [s for n, s in enumerate(strides) if n != axis]
+            if any(s is None for s in outer):
+                return dim, 1
+            return dim, gcd(self.components[last], linear[1], *steps, *(s or 0 for s in outer))
+        return None, 1
+
+
+def _uses(expr: ir.AffineExpr, dim: int, count: int) -> bool:
+    """Whether an expression depends on a dimension; True where that is not known."""
+    linear = coefficients(expr, count)
+    if linear is not None:
+        return linear[0][dim] != 0
+    return f"d{dim} " in f"{expr} ".replace(")", " ").replace("(", " ")
+
+
+def gather_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> Gather:
+    """The gather of the op's attributes, or of a `fuse.gather` attribute."""
+    flat = list(ir.DenseI64ArrayAttr(attributes["basis"]))
+    groups, start = [], 0
+    for rank in ir.DenseI64ArrayAttr(attributes["ranks"]):
+        groups.append(tuple(flat[start : start + rank]))
+        start += rank
+    return Gather(tuple(groups), ir.AffineMapAttr(attributes["map"]).value)
+
+
+def view_attributes(op: ir.Operation, source: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
+    """The attributes of a kernel's argument that is a gathered view, from those of the view's source.
+
+    The strides are the length of contiguous runs, of which they promise the alignment, and 1 along these.
+    """
+    gather, type_ = gather_of(op.attributes), ir.RankedTensorType(op.operands[0].type)
+    known = list(ir.DenseI64ArrayAttr(source[STRIDES])) if STRIDES in source else row_major(type_.shape)
+    dim, run = gather.unit([None if s < 0 else s for s in known])
+    apart = run if run > 1 else ODD
+    strides = [1 if d == dim else apart for d in range(len(gather.shape))]
+    entries = gather.attributes() | {"source": ir.TypeAttr.get(type_)}
+    if STRIDES in source:
+        entries["strides"] = source[STRIDES]
+    view = {GATHER: ir.DictAttr.get(entries), STRIDES: ir.DenseI64ArrayAttr.get(strides)}
+    return view | ({ALIGN: source[ALIGN]} if ALIGN in source else {})
+
+
+def _verify(op: ir.Operation) -> str | None:
+    source, view = (ir.ShapedType(v.type) for v in (op.operands[0], op.results[0]))
+    flat, ranks = (list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in ("basis", "ranks"))
+    if sum(ranks) != len(flat) or any(n < 1 for n in flat):
+        return f"ranks {ranks} must partition the extents {flat}, which are positive"
+    gather = gather_of(op.attributes)
+    if source.element_type != view.element_type or not source.has_static_shape or not view.has_static_shape:
+        return f"{source} and its view {view} must have static shapes and one element type"
+    if list(view.shape) != list(gather.shape):
+        return f"the view's shape must be {gather.shape}, not {list(view.shape)}"
+    if gather.map.n_dims != len(flat) or gather.map.n_symbols or len(gather.map.results) != source.rank:
+        return f"map {gather.map} must take {len(flat)} components to {source.rank} indices"
+    try:
+        for expr in gather.map.results:
+            bounds(expr, flat)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+DEFINITION = OpDefinition(
+    "gathered_view",
+    operands=(("source", SINGLE),),
+    results=(("view", SINGLE),),
+    attributes=("basis", "ranks", "map"),
+    verify=_verify,
+)
+
+
+def gathered_view(source: ir.Value, gather: Gather, view: ir.Type | None = None) -> ir.Value:
+    """Builds the op at the current insertion point; the view is a tensor unless its type is given."""
+    if view is None:
+        view = ir.RankedTensorType.get(list(gather.shape), ir.ShapedType(source.type).element_type)
+    op = ir.Operation.create(DEFINITION.full_name, operands=[source], results=[view], attributes=gather.attributes())
+    return op.results[0]

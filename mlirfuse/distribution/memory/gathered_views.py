@@ -1,0 +1,20 @@
+"""The rule of `fuse.gathered_view`: the op is kept, and its view is aligned as its source is."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.dialect.attributes import ALIGN
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.support.rewriting import clone
+
+
+@rule("fuse.gathered_view")
+def gathered_view(d: Distributor, op: ir.Operation) -> None:
+    """Copies the op; `fuse-resolve-gathers` removes it."""
+    new = clone(op, d.scalars)
+    view, source = new.results[0], new.operands[0]
+    d.scalars[op.results[0]] = view
+    declared = d.argument_attributes.get(source, {}).get(ALIGN)
+    if declared is not None:
+        d.argument_attributes[view] = {ALIGN: declared}

@@ -1,0 +1,87 @@
+"""Coordinates of copies by tensor maps from gathered views: windows of images, and boxes of permuted axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_view
+from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
+from mlirfuse.errors import PassError
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import defining_op
+
+
+def gathered(op: ir.Operation) -> ir.Operation | None:
+    """The `fuse.gathered_view` that an asynchronous copy reads; None where it reads an argument."""
+    maker = defining_op(op.operands[0])
+    return maker if maker is not None and maker.name == DEFINITION.full_name else None
+
+
+def view_of(view: ir.Operation) -> MappedView:
+    """How tensor maps describe a view; raises `PassError` where they do not."""
+    source = ir.MemRefType(view.operands[0].type)
+    found = mapped_view(gather_of(view.attributes), source.shape, from_mlir(source.element_type).bytes)
+    if isinstance(found, str):
+        raise PassError(f"no tensor map describes a gathered view: {found}", where=view)
+    return found
+
+
+class Places:
+    """Coordinates of the copies of one tile, which begins at an index of the view.
+
+    Args:
+        view: the gathered view.
+        indices: the tile's first index in the view.
+        first_row: rows of the tile before the first one that is copied; None for none.
+    """
+
+    def __init__(self, view: ir.Operation, indices: Sequence[ir.Value], first_row: ir.Value | None):
+        self._gather, self._mapped = gather_of(view.attributes), view_of(view)
+        row = indices[self._mapped.row]
+        row = row if first_row is None else arith.addi(row, first_row)
+        self._rows = _components(row, self._gather.basis[self._mapped.row])
+        self._column = indices[1 - self._mapped.row]
+
+    def of_columns(self, column: int) -> tuple[list[ir.Value], list[ir.Value]]:
+        """The coordinates of the columns from that one of the tile on, the innermost first; and offsets in windows."""
+        i16 = ir.IntegerType.get_signless(16)
+        start = arith.addi(self._column, arith.constant(ir.IndexType.get(), column)) if column else self._column
+        group = self._gather.basis[1 - self._mapped.row]
+        *taps, channel = _components(start, group)
+        windows = self._mapped.im2col
+        if windows is None:
+            return [channel, *reversed(self._rows)], []
+        image, *pixels = self._rows
+        spatial = [
+            arith.addi(arith.muli(pixel, _i32(step)), _i32(lower))
+            for pixel, step, lower in zip(pixels, windows.steps, windows.lower, strict=True)
+        ]
+        offsets = []
+        for tap, count, dilation in zip(taps, group, windows.dilations, strict=False):
+            offset = arith.muli(tap, _i32(dilation))
+            if dilation < 0:
+                offset = arith.addi(offset, _i32(-dilation * (count - 1)))
+            offsets.append(arith.trunci(i16, offset))
+        return [channel, *reversed(spatial), image], offsets[::-1]
+
+
+def _i32(value: int) -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(32), value)
+
+
+def _components(index: ir.Value, group: Sequence[int]) -> list[ir.Value]:
+    """The components of an index of the view as i32; the first one is past its end where the index is."""
+    rest = arith.index_cast(ir.IntegerType.get_signless(32), index)
+    found: list[ir.Value] = []
+    for position in reversed(range(len(group))):
+        if position == 0:
+            found.insert(0, rest)
+        elif group[position] == 1:
+            found.insert(0, _i32(0))
+        else:
+            found.insert(0, arith.remui(rest, _i32(group[position])))
+            rest = arith.divui(rest, _i32(group[position]))
+    return found

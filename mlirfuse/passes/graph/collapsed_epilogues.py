@@ -1,0 +1,142 @@
+"""Moves `tensor.expand_shape` behind the ops that read its result, which then run on the joined loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from mlir import ir
+from mlir.dialects import linalg, tensor
+
+from mlirfuse.analysis.kernels import body
+from mlirfuse.analysis.loops.maps import projected_axes, projection
+from mlirfuse.analysis.loops.structure import is_constant
+from mlirfuse.support.rewriting import clone, defining_op, erase, nested
+
+EXPAND = "tensor.expand_shape"
+
+
+def collapse_readers(expand: ir.Operation) -> None:
+    """Rewrites the readers of an expanded value, and theirs, on the value's joined dimensions where they can be.
+
+    A reader can if it is a `linalg.generic` whose loops over the dimensions of a group are all parallel or all
+    reductions, and whose other operands and results have all of the group's dimensions side by side, or none.
+    """
+    expanded = [expand]
+    for op in body(expand.parent.operation):
+        if op.name != "linalg.generic":
+            continue
+        makers = [defining_op(operand) for operand in op.operands]
+        number = next((n for n, maker in enumerate(makers) if maker is not None and maker in expanded), None)
+        if number is None or any(inner.name == "linalg.index" for inner in nested(op)):
+            continue
+        groups = _groups(op, number, makers[number])
+        if groups is None:
+            continue
+        expanded += _rewrite(op, groups)
+    for op in reversed(expanded):
+        if not list(op.results[0].uses):
+            erase(op)
+
+
+def _groups(op: ir.Operation, number: int, expand: ir.Operation | None) -> list[list[int]] | None:
+    """The loops of an op by the axis of the collapsed value that they belong to; None where they cannot be joined."""
+    assert expand is not None  # the operand's producer
+    maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
+    types = [v.type for v in op.operands]
+    if not all(
+        isinstance(t, ir.RankedTensorType) and t.has_static_shape for t in types if isinstance(t, ir.ShapedType)
+    ):
+        return None
+    own = maps[number]
+    reassociation = [[ir.IntegerAttr(a).value for a in ir.ArrayAttr(g)] for g in expand.attributes["reassociation"]]
+    groups: list[list[int]] = []
+    for axes in reassociation:
+        loops = [loop for a in axes if (loop := own[a]) is not None]
+        if len(loops) != len(axes) or len({kinds[loop] for loop in loops}) > 1:
+            return None
+        groups.append(loops)
+    known = {loop for group in groups for loop in group}
+    groups += [[loop] for loop in range(len(kinds)) if loop not in known]
+    if any(_runs(axes, groups) is None for axes in maps):
+        return None
+    return groups
+
+
+def _runs(axes: Sequence[int | None], groups: Sequence[Sequence[int]]) -> list[list[int]] | None:
+    """The axes of a value that become one, in order; None where a group is split, or partly missing."""
+    runs: list[list[int]] = []
+    at = 0
+    while at < len(axes):
+        group = next((g for g in groups if axes[at] in g), None)
+        size = 1 if group is None else len(group)
+        if group is not None and list(axes[at : at + size]) != list(group):
+            return None
+        runs.append(list(range(at, at + size)))
+        at += size
+    return runs
+
+
+def _rewrite(op: ir.Operation, groups: Sequence[Sequence[int]]) -> list[ir.Operation]:
+    """Replaces an op by one over the joined loops; returns the reshapes of its results."""
+    maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    kinds = list(ir.ArrayAttr(op.attributes["iterator_types"]))
+    order = sorted(range(len(groups)), key=lambda g: groups[g][0])
+    number = {loop: position for position, g in enumerate(order) for loop in groups[g]}
+    runs = [_runs(axes, groups) or [] for axes in maps]
+    joined = [
+        projection(len(groups), [None if (loop := axes[run[0]]) is None else number[loop] for run in of])
+        for axes, of in zip(maps, runs, strict=True)
+    ]
+    inputs = len(op.operands) - len(op.results)
+    with ir.InsertionPoint(op), op.location:
+        values = [_collapsed(v, of) for v, of in zip(op.operands, runs, strict=True)]
+        new = linalg.GenericOp(
+            [v.type for v in values[inputs:]],
+            values[:inputs],
+            values[inputs:],
+            ir.ArrayAttr.get(joined),
+            ir.ArrayAttr.get([kinds[groups[g][0]] for g in order]),
+        )
+        copy_body(op, new.operation)
+        made: list[ir.Operation] = []
+        for old, result, of in zip(op.results, new.results, runs[inputs:], strict=True):
+            if len(of) == old.type.rank:
+                old.replace_all_uses_with(result)
+                continue
+            reshape = tensor.ExpandShapeOp(old.type, result, of, [], list(old.type.shape))
+            old.replace_all_uses_with(reshape.result)
+            made.append(reshape.operation)
+    erase(op)
+    return made
+
+
+def _collapsed(value: ir.Value, runs: Sequence[Sequence[int]]) -> ir.Value:
+    """A view of an operand whose axes are joined; the source of an expanded value, and a new constant."""
+    type_ = value.type
+    if not isinstance(type_, ir.RankedTensorType) or len(runs) == type_.rank:
+        return value
+    shape = [prod(type_.shape[axis] for axis in run) for run in runs]
+    joined = ir.RankedTensorType.get(shape, type_.element_type)
+    maker = defining_op(value)
+    if maker is not None and maker.name == EXPAND and maker.operands[0].type == joined:
+        return maker.operands[0]
+    if maker is not None and is_constant(value):
+        empty = tensor.EmptyOp(shape, type_.element_type).result
+        return empty if maker.name == "tensor.empty" else linalg.fill(maker.operands[0], outs=[empty])
+    return tensor.CollapseShapeOp(joined, value, [list(run) for run in runs]).result
+
+
+def copy_body(old: ir.Operation, new: ir.Operation) -> None:
+    """Gives a `linalg.generic` without a body that of another one, and its discardable attributes."""
+    source = old.regions[0].blocks[0]
+    types = [argument.type for argument in source.arguments]
+    block = new.regions[0].blocks.append(*types, arg_locs=[old.location] * len(types))
+    mapping = dict(zip(source.arguments, block.arguments, strict=True))
+    with ir.InsertionPoint(block):
+        for inner in source.operations:
+            clone(inner.operation, mapping)
+    for name in old.attributes:
+        if name.startswith("fuse."):
+            new.attributes[name] = old.attributes[name]

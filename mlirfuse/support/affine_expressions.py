@@ -1,0 +1,84 @@
+"""Affine expressions over dimensions with known extents: bounds, coefficients and substitution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+Bounds = tuple[int, int]
+"""The least and the greatest value of an expression, both included."""
+
+
+def operands(expr: ir.AffineExpr) -> tuple[ir.AffineExpr, ir.AffineExpr]:
+    """The two sides of a binary expression."""
+    binary = ir.AffineBinaryExpr(expr)
+    return binary.lhs, binary.rhs
+
+
+def bounds(expr: ir.AffineExpr, extents: Sequence[int]) -> Bounds:
+    """Bounds of an expression whose dimension d is in [0, extents[d]); exact where no dimension occurs twice.
+
+    Raises `ValueError` for a symbol, a ceiling, a product of two dimensions, or a division by no positive constant.
+    """
+    if isinstance(expr, ir.AffineConstantExpr):
+        return ir.AffineConstantExpr(expr).value, ir.AffineConstantExpr(expr).value
+    if isinstance(expr, ir.AffineDimExpr):
+        return 0, extents[ir.AffineDimExpr(expr).position] - 1
+    if isinstance(expr, ir.AffineSymbolExpr | ir.AffineCeilDivExpr):
+        raise ValueError(f"no bounds of {expr}")
+    left, right = (bounds(side, extents) for side in operands(expr))
+    if isinstance(expr, ir.AffineAddExpr):
+        return left[0] + right[0], left[1] + right[1]
+    if isinstance(expr, ir.AffineMulExpr):
+        corners = [a * b for a in left for b in right]
+        return min(corners), max(corners)
+    by = right[0]
+    if right[0] != right[1] or by < 1:
+        raise ValueError(f"no bounds of {expr}")
+    if isinstance(expr, ir.AffineFloorDivExpr):
+        return left[0] // by, left[1] // by
+    return left if left[0] // by == 0 == left[1] // by else (0, by - 1)
+
+
+def coefficients(expr: ir.AffineExpr, dims: int) -> tuple[list[int], int] | None:
+    """The coefficient of each of `dims` dimensions and the constant of a linear expression; None for another one."""
+    if isinstance(expr, ir.AffineConstantExpr):
+        return [0] * dims, ir.AffineConstantExpr(expr).value
+    if isinstance(expr, ir.AffineDimExpr):
+        position = ir.AffineDimExpr(expr).position
+        return [int(d == position) for d in range(dims)], 0
+    if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
+        return None
+    left, right = (coefficients(side, dims) for side in operands(expr))
+    if left is None or right is None:
+        return None
+    if isinstance(expr, ir.AffineAddExpr):
+        return [a + b for a, b in zip(left[0], right[0], strict=True)], left[1] + right[1]
+    if any(left[0]) and any(right[0]):
+        return None
+    linear, by = (left, right[1]) if any(left[0]) else (right, left[1])
+    return [by * a for a in linear[0]], by * linear[1]
+
+
+def substituted(expr: ir.AffineExpr, dims: Sequence[ir.AffineExpr]) -> ir.AffineExpr:
+    """The expression with `dims[d]` in place of dimension d."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return dims[ir.AffineDimExpr(expr).position]
+    if isinstance(expr, ir.AffineConstantExpr | ir.AffineSymbolExpr):
+        return expr
+    left, right = (substituted(side, dims) for side in operands(expr))
+    for kind, build in _BUILDERS:
+        if isinstance(expr, kind):
+            built: ir.AffineExpr = build(left, right)
+            return built
+    raise ValueError(f"unknown affine expression {expr}")
+
+
+_BUILDERS = (
+    (ir.AffineAddExpr, ir.AffineExpr.get_add),
+    (ir.AffineMulExpr, ir.AffineExpr.get_mul),
+    (ir.AffineModExpr, ir.AffineExpr.get_mod),
+    (ir.AffineFloorDivExpr, ir.AffineExpr.get_floor_div),
+    (ir.AffineCeilDivExpr, ir.AffineExpr.get_ceil_div),
+)

@@ -1,0 +1,49 @@
+// RUN: mlirfuse-opt %s --fuse-resolve-gathers --split-input-file --show-remarks 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+
+// A copy of 8 elements stays inside one tap; only the spatial index can be out of bounds.
+// CHECK-LABEL: gpu.func @copies
+// REMARK: fuse-resolve-gathers: applied: 1 accesses of copies to 1 gathered views
+// CHECK-NOT: gathered_view
+// CHECK: %[[M:.*]] = arith.index_cast %{{.*}} : index to i32
+// CHECK: %[[P:.*]] = arith.remui %[[M]], %c8_i32
+// CHECK: %[[N:.*]] = arith.divui %[[M]], %c8_i32
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %c8_i32
+// CHECK-NOT: arith.cmpi
+// CHECK: %[[COUNT:.*]] = arith.select %[[INSIDE]], %c8{{.*}}, %c0
+// CHECK: nvgpu.device_async_copy %arg0[%{{.*}}, %{{.*}}, %{{.*}}], %arg1[%{{.*}}, %{{.*}}], 8, %[[COUNT]] {bypassL1}
+gpu.module @copies {
+  gpu.func @copies(%x: memref<2x8x16xf16>) workgroup(%slot: memref<16x48xf16, #gpu.address_space<workgroup>>) kernel {
+    %t = gpu.thread_id x
+    %c8 = arith.constant 8 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 2, 8, 3, 16>, ranks = array<i64: 2, 2>,
+        map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>} : (memref<2x8x16xf16>) -> memref<16x48xf16, strided<[16, 1]>>
+    %0 = nvgpu.device_async_copy %view[%t, %c8], %slot[%t, %c8], 8 {bypassL1}
+        : memref<16x48xf16, strided<[16, 1]>> to memref<16x48xf16, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+}
+
+// -----
+
+// A load through a transpose: a division that may be of a negative number rounds down, and zeros are selected.
+// CHECK-LABEL: gpu.func @loads
+// CHECK-NOT: gathered_view
+// CHECK: arith.addi %{{.*}}, %c2_i32
+// CHECK: arith.divui
+// CHECK: arith.subi %{{.*}}, %c1_i32
+// CHECK: %[[IN:.*]] = arith.cmpi ult
+// CHECK: %[[V:.*]] = memref.load %arg0
+// CHECK: arith.select %[[IN]], %[[V]], %{{.*}} : f32
+gpu.module @loads {
+  gpu.func @loads(%x: memref<4xf32>, %y: memref<8xf32>) kernel {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 8, 1>, ranks = array<i64: 1, 1>,
+        map = affine_map<(i, j) -> ((i - 1) floordiv 2)>} : (memref<4xf32>) -> memref<8x1xf32, strided<[3, 3]>>
+    %turned = memref.transpose %view (i, j) -> (j, i) : memref<8x1xf32, strided<[3, 3]>> to memref<1x8xf32, strided<[3, 3]>>
+    %v = memref.load %turned[%c0, %t] : memref<1x8xf32, strided<[3, 3]>>
+    memref.store %v, %y[%t] : memref<8xf32>
+    gpu.return
+  }
+}

@@ -1,0 +1,80 @@
+// RUN: mlirfuse-opt %s --fuse-collapse-contractions --split-input-file --show-remarks 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+
+// The loops of an output pixel become one, and so do the taps and channels; the bias joins on the new loops.
+// CHECK-LABEL: func.func @forward
+// REMARK: fuse-collapse-contractions: applied: the loops of a sum of products were joined by their roles
+// CHECK: %[[VIEW:.*]] = "fuse.gathered_view"(%arg0)
+// CHECK-SAME: basis = array<i64: 2, 6, 3, 8>
+// CHECK-SAME: ranks = array<i64: 2, 2>
+// CHECK-SAME: tensor<12x24xf32>
+// CHECK: %[[W:.*]] = tensor.collapse_shape %arg1 {{.*}} into tensor<4x24xf32>
+// CHECK: %[[Y:.*]] = linalg.generic {{.*}} ins(%[[VIEW]], %[[W]] : tensor<12x24xf32>, tensor<4x24xf32>)
+// CHECK: %[[Z:.*]] = linalg.generic {{.*}} ins(%[[Y]], %arg2 : tensor<12x4xf32>, tensor<4xf32>)
+// CHECK: %[[R:.*]] = tensor.expand_shape %[[Z]] {{.*}} into tensor<2x6x4xf32>
+// CHECK: return %[[R]]
+func.func @forward(%x: tensor<2x6x8xf32>, %w: tensor<4x3x8xf32>, %b: tensor<4xf32>) -> tensor<2x6x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 2, 6, 3, 8>, ranks = array<i64: 1, 1, 1, 1>,
+      map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>} : (tensor<2x6x8xf32>) -> tensor<2x6x3x8xf32>
+  %e = tensor.empty() : tensor<2x6x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(n, p, k, r, c) -> (n, p, r, c)>, affine_map<(n, p, k, r, c) -> (k, r, c)>,
+                                        affine_map<(n, p, k, r, c) -> (n, p, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%v, %w : tensor<2x6x3x8xf32>, tensor<4x3x8xf32>) outs(%f : tensor<2x6x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x6x4xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(n, p, k) -> (n, p, k)>, affine_map<(n, p, k) -> (k)>, affine_map<(n, p, k) -> (n, p, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%y, %b : tensor<2x6x4xf32>, tensor<4xf32>) outs(%e : tensor<2x6x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<2x6x4xf32>
+  return %z : tensor<2x6x4xf32>
+}
+
+// -----
+
+// An operand whose axes are in another order than the joined loops becomes a view; its contiguous axis stays last.
+// CHECK-DAG: #[[BACK:.*]] = affine_map<(d0, d1, d2) -> (d1, d0, d2)>
+// CHECK-LABEL: func.func @other_order
+// CHECK: tensor.collapse_shape %arg0 {{.*}} into tensor<5x12xf32>
+// CHECK: "fuse.gathered_view"(%arg1) {basis = array<i64: 3, 4, 6>, map = #[[BACK]], ranks = array<i64: 2, 1>}
+// CHECK-SAME: tensor<4x3x6xf32>) -> tensor<12x6xf32>
+func.func @other_order(%x: tensor<5x3x4xf32>, %w: tensor<4x3x6xf32>, %f: tensor<5x6xf32>) -> tensor<5x6xf32> {
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n, r, c) -> (m, r, c)>, affine_map<(m, n, r, c) -> (c, r, n)>,
+                                        affine_map<(m, n, r, c) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<5x3x4xf32>, tensor<4x3x6xf32>) outs(%f : tensor<5x6xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<5x6xf32>
+  return %y : tensor<5x6xf32>
+}
+
+// -----
+
+// A matrix product, and a sum that has no product, stay.
+// CHECK-LABEL: func.func @matmul
+// CHECK-NOT: reshape
+// CHECK-NOT: gathered
+// CHECK: return
+func.func @matmul(%x: tensor<5x3xf32>, %w: tensor<3x6xf32>, %f: tensor<5x6xf32>) -> tensor<5x6xf32> {
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                                        affine_map<(m, n, k) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<5x3xf32>, tensor<3x6xf32>) outs(%f : tensor<5x6xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<5x6xf32>
+  return %y : tensor<5x6xf32>
+}

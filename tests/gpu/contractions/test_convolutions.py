@@ -1,0 +1,75 @@
+"""Convolutions on the GPU: integers exactly, random data within cuDNN's error against double precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from tests.support.convolutions import Case, dgrad, forward, integers, random_case, wgrad
+
+cupy = pytest.importorskip("cupy")
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+DTYPES: list[Any] = [np.float16, np.float32, np.int32]
+
+LAYERS = [
+    Case(4, (14, 14), 64, 128, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    Case(4, (28, 28), 3, 64, (7, 7), (2, 2), ((3, 3), (3, 3)), (1, 1)),
+    Case(2, (17, 15), 24, 40, (3, 3), (2, 2), ((0, 1), (1, 0)), (1, 1)),
+    Case(2, (20, 20), 64, 64, (3, 3), (1, 1), ((6, 6), (6, 6)), (6, 6)),
+    Case(2, (16, 16), 128, 128, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 8),
+    Case(2, (16, 16), 48, 48, (7, 7), (1, 1), ((3, 3), (3, 3)), (1, 1), 48),
+]
+
+
+def passes(case: Case, arrays: tuple[Any, Any, Any], **more: Any) -> list[Any]:
+    """The result and both gradients, of CuPy arrays."""
+    x, w, dy = arrays
+    p, rank = case.parameters | more, len(case.sizes)
+    convolve, of_filters, of_images = (
+        (mf.conv1d, mf.conv1d_wgrad, mf.conv1d_dgrad) if rank == 1 else (mf.conv2d, mf.conv2d_wgrad, mf.conv2d_dgrad)
+    )
+    return [
+        mf.fuse(lambda x, w: convolve(x, w, **p))(x, w),
+        mf.fuse(lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p))(x, dy),
+        mf.fuse(lambda dy, w: of_images(dy, w, input_size=case.sizes, **p))(dy, w),
+    ]
+
+
+def check(case: Case, found: list[Any], arrays: tuple[Any, ...]) -> None:
+    x, w, dy = (array.astype(np.int64) for array in arrays)
+    for got, want in zip(found, (forward(case, x, w), wgrad(case, x, dy), dgrad(case, dy, w)), strict=True):
+        np.testing.assert_array_equal(cupy.asnumpy(got).astype(np.float64), want)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_parameters(seed: int) -> None:
+    rng = np.random.default_rng(1000 + seed)
+    case = random_case(rng, 1 + seed % 2, 12)
+    arrays = tuple(integers(rng, shape, DTYPES[seed % 3]) for shape in case.shapes)
+    check(case, passes(case, tuple(map(cupy.asarray, arrays))), arrays)
+
+
+@pytest.mark.parametrize("case", LAYERS, ids=str)
+def test_layers_of_integers(case: Case) -> None:
+    rng = np.random.default_rng(0)
+    arrays = tuple((rng.integers(-1, 2, shape) * (rng.random(shape) < 0.3)).astype(np.float16) for shape in case.shapes)
+    on_device = tuple(map(cupy.asarray, arrays))
+    found = passes(case, on_device, dtype=mf.float32)
+    check(case, found, arrays)
+    for first, again in zip(found, passes(case, on_device, dtype=mf.float32), strict=True):
+        assert (first == again).all()
+
+
+@pytest.mark.parametrize("case", LAYERS, ids=str)
+def test_error_against_double(case: Case) -> None:
+    rng = np.random.default_rng(1)
+    arrays = tuple(rng.standard_normal(shape).astype(np.float16) for shape in case.shapes)
+    x, w, dy = (array.astype(np.float64) for array in arrays)
+    found = passes(case, tuple(map(cupy.asarray, arrays)))
+    for got, want in zip(found, (forward(case, x, w), wgrad(case, x, dy), dgrad(case, dy, w)), strict=True):
+        assert np.linalg.norm(cupy.asnumpy(got) - want) <= 1e-3 * np.linalg.norm(want)

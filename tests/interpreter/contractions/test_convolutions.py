@@ -1,0 +1,189 @@
+"""Convolutions as kernels: every pass with random parameters, prologues and epilogues, and every split along k."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from tests.support.compiling import module_at, specs_of
+from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.convolutions import Case, dgrad, forward, integers, random_case, wgrad
+
+DTYPES: list[Any] = [np.float16, np.float32, np.int32]
+
+
+def run(fn: Any, *arrays: Any) -> Any:
+    return mf.fuse(fn, target="interpret")(*arrays)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_parameters(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    case = random_case(rng, 1 + seed % 2)
+    x, w, dy = (integers(rng, shape, DTYPES[seed % 3]) for shape in case.shapes)
+    wide = [array.astype(np.int64) for array in (x, w, dy)]
+    p = case.parameters
+    convolve, of_filters, of_images = (
+        (mf.conv1d, mf.conv1d_wgrad, mf.conv1d_dgrad)
+        if seed % 2 == 0
+        else (mf.conv2d, mf.conv2d_wgrad, mf.conv2d_dgrad)
+    )
+    assert (run(lambda x, w: convolve(x, w, **p), x, w) == forward(case, wide[0], wide[1])).all()
+    found = run(lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p), x, dy)
+    assert (found == wgrad(case, wide[0], wide[2])).all()
+    found = run(lambda dy, w: of_images(dy, w, input_size=case.sizes, **p), dy, w)
+    assert (found == dgrad(case, wide[2], wide[1])).all()
+
+
+ALIGNED = Case(2, (6, 7), 16, 24, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 8, 16, 20])
+def test_channels(channels: int) -> None:
+    """Copies of 16 bytes and less, and through registers."""
+    rng = np.random.default_rng(channels)
+    case = Case(2, (6, 7), channels, 24, (3, 3), (2, 1), ((1, 1), (1, 2)), (1, 1))
+    x, w, dy = (integers(rng, shape, np.float16) for shape in case.shapes)
+    p = case.parameters
+    wide = [array.astype(np.int64) for array in (x, w, dy)]
+    assert (run(lambda x, w: mf.conv2d(x, w, **p), x, w) == forward(case, wide[0], wide[1])).all()
+    found = run(lambda x, dy: mf.conv2d_wgrad(x, dy, kernel_size=3, **p), x, dy)
+    assert (found == wgrad(case, wide[0], wide[2])).all()
+
+
+def epilogue(x: Any, w: Any, b: Any, r: Any) -> Any:
+    return mf.maximum(mf.conv2d(x, w, padding=1) + b, 0) + r
+
+
+def test_epilogue_shares_the_kernel() -> None:
+    rng = np.random.default_rng(3)
+    x, w, r = (integers(rng, shape, np.float16) for shape in ALIGNED.shapes)
+    b = integers(rng, (24,), np.float16)
+    module = module_at("gpu", epilogue, specs_of([x, w, b, r]))
+    assert str(module).count("gpu.func") == 1
+    (found,) = interpreter.run(module, "epilogue", [x, w, b, r])
+    want = np.maximum(forward(ALIGNED, x.astype(np.int64), w.astype(np.int64)) + b, 0) + r
+    assert (found == want).all()
+
+
+def accumulated(x: Any, dy: Any, dw: Any) -> Any:
+    return dw + mf.conv2d_wgrad(x, dy, kernel_size=3, padding=1, dtype=mf.float32)
+
+
+@pytest.mark.parametrize(
+    ("split", "reduction"), [(1, "last_block"), (2, "last_block"), (3, "serial"), (3, "grid_sync")]
+)
+def test_splits_of_a_weight_gradient(split: int, reduction: str) -> None:
+    rng = np.random.default_rng(4)
+    x, w, dy = (integers(rng, shape, np.float16) for shape in ALIGNED.shapes)
+    dw = w.astype(np.float32)
+    product = Product(24, 144, 84, "tn", "float16")
+    schedule = pinned_schedule(product, 32, 32, split, reduction, "mma")
+    module = module_at("gpu", accumulated, specs_of([x, dy, dw]), schedule)
+    assert str(module).count("gpu.func") == 1
+    want = dw + wgrad(ALIGNED, x.astype(np.int64), dy.astype(np.int64))
+    for order, seed in (("launch", 0), ("random", 5)):
+        (found,) = interpreter.run(module, "accumulated", [x, dy, dw], order=order, seed=seed)
+        assert (found == want).all()
+
+
+def test_computed_input_is_padded_with_zeros() -> None:
+    """exp of the input is zero in the padding, and not one."""
+    rng = np.random.default_rng(5)
+    x, w, _ = (integers(rng, shape, np.int32) for shape in ALIGNED.shapes)
+    found = run(lambda x, w: mf.conv2d(x * x + 1, w, padding=1), x, w)
+    assert (found == forward(ALIGNED, (x * x + 1).astype(np.int64), w.astype(np.int64))).all()
+
+
+def test_channels_first_is_transposed_once() -> None:
+    rng = np.random.default_rng(6)
+    case = Case(2, (6, 5), 8, 16, (3, 2), (2, 1), ((1, 0), (0, 1)), (1, 2))
+    x, w, _ = (integers(rng, shape, np.float16) for shape in case.shapes)
+    first = (0, 3, 1, 2)
+    found = run(
+        lambda x, w: mf.conv2d(x, w, layout="NCHW", **case.parameters),
+        *(np.ascontiguousarray(a.transpose(first)) for a in (x, w)),
+    )
+    assert (found == forward(case, x.astype(np.int64), w.astype(np.int64)).transpose(first)).all()
+
+
+def test_views_of_arguments() -> None:
+    """Arguments that are not contiguous: channels last of an array with channels first, and every other image."""
+    rng = np.random.default_rng(7)
+    x, w, _ = (integers(rng, shape, np.float16) for shape in ALIGNED.shapes)
+    want = forward(ALIGNED, x.astype(np.int64), w.astype(np.int64))
+    moved = np.ascontiguousarray(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
+    assert (run(lambda x, w: mf.conv2d(x, w, padding=1), moved, w) == want).all()
+    apart = np.zeros((4, *x.shape[1:]), np.float16)
+    apart[::2] = x
+    assert (run(lambda x, w: mf.conv2d(x, w, padding=1), apart[::2], w) == want).all()
+
+
+WIDE = Case(2, (6, 5), 64, 128, (3, 2), (1, 1), ((1, 1), (1, 0)), (1, 1))
+STEPS = Case(2, (7, 6), 64, 64, (3, 3), (2, 2), ((1, 1), (0, 1)), (1, 1))
+
+
+def convolved(x: Any, w: Any) -> Any:
+    return mf.conv2d(x, w, padding=((1, 1), (1, 0)))
+
+
+def strided(x: Any, w: Any) -> Any:
+    return mf.conv2d(x, w, padding=((1, 1), (0, 1)), stride=2)
+
+
+def of_filters(x: Any, dy: Any) -> Any:
+    return mf.conv2d_wgrad(x, dy, kernel_size=(3, 2), padding=((1, 1), (1, 0)), dtype=mf.float32)
+
+
+def of_images(dy: Any, w: Any) -> Any:
+    return mf.conv2d_dgrad(dy, w, input_size=(6, 5), padding=((1, 1), (1, 0)))
+
+
+@pytest.mark.parametrize(
+    ("function", "case", "product", "split"),
+    [
+        (convolved, WIDE, Product(60, 128, 384, "nt", "float16"), 1),
+        (convolved, WIDE, Product(60, 128, 384, "nt", "float16"), 2),
+        (strided, STEPS, Product(24, 64, 576, "nt", "float16"), 1),
+        (of_filters, WIDE, Product(128, 384, 60, "tn", "float16"), 1),
+        (of_images, WIDE, Product(60, 64, 768, "nn", "float16"), 1),
+    ],
+)
+def test_copies_by_tensor_maps(function: Any, case: Case, product: Product, split: int) -> None:
+    rng = np.random.default_rng(8)
+    x, w, dy = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+    arrays, want = {
+        "of_filters": ((x, dy), wgrad(case, x.astype(np.int64), dy.astype(np.int64))),
+        "of_images": ((dy, w), dgrad(case, dy.astype(np.int64), w.astype(np.int64))),
+    }.get(function.__name__, ((x, w), forward(case, x.astype(np.int64), w.astype(np.int64))))
+    schedule = pinned_schedule(product, 64, 64, split, instruction="wgmma")
+    module = module_at("gpu", function, specs_of(arrays), schedule)
+    assert "fuse.async_load" in str(module)
+    (found,) = interpreter.run(module, function.__name__, arrays, order="random", seed=1)
+    assert (found == want).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_depthwise(seed: int) -> None:
+    """Sums over taps that are unrolled; with two filters a channel they are products."""
+    rng = np.random.default_rng(100 + seed)
+    groups = (2, 8, 3, 16, 8, 8)[seed]
+    case = replace(random_case(rng, 1 + seed % 2), channels=groups, filters=groups * (1 + seed // 5), groups=groups)
+    x, w, dy = (integers(rng, shape, DTYPES[seed % 3]) for shape in case.shapes)
+    wide = [array.astype(np.int64) for array in (x, w, dy)]
+    p = case.parameters
+    convolve, of_filters, of_images = (
+        (mf.conv1d, mf.conv1d_wgrad, mf.conv1d_dgrad)
+        if seed % 2 == 0
+        else (mf.conv2d, mf.conv2d_wgrad, mf.conv2d_dgrad)
+    )
+    assert (run(lambda x, w: convolve(x, w, **p), x, w) == forward(case, wide[0], wide[1])).all()
+    found = run(lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p), x, dy)
+    assert (found == wgrad(case, wide[0], wide[2])).all()
+    found = run(lambda dy, w: of_images(dy, w, input_size=case.sizes, **p), dy, w)
+    assert (found == dgrad(case, wide[2], wide[1])).all()

@@ -1,0 +1,119 @@
+"""Convolutions in float64 or int64 by NumPy, tap by tap, and random arguments for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+Pads = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution: extents with channels last, and its parameters, one entry a spatial dimension."""
+
+    images: int
+    sizes: tuple[int, ...]
+    channels: int
+    filters: int
+    taps: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: Pads
+    dilation: tuple[int, ...]
+    groups: int = 1
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Spatial extents of the result."""
+        return tuple(
+            (n + sum(pad) - ((r - 1) * d + 1)) // s + 1
+            for n, pad, r, d, s in zip(self.sizes, self.padding, self.taps, self.dilation, self.stride, strict=True)
+        )
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Shapes of x, w and dy."""
+        return (
+            (self.images, *self.sizes, self.channels),
+            (self.filters, *self.taps, self.channels // self.groups),
+            (self.images, *self.outputs, self.filters),
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Keyword arguments of the convolution."""
+        return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
+
+
+def _taps(case: Case) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Each tap, and the padded input's pixels that it meets."""
+    for tap in product(*map(range, case.taps)):
+        yield (
+            tap,
+            tuple(
+                slice(r * d, r * d + (p - 1) * s + 1, s)
+                for r, d, p, s in zip(tap, case.dilation, case.outputs, case.stride, strict=True)
+            ),
+        )
+
+
+def _padded(case: Case, x: np.ndarray) -> np.ndarray:
+    return np.pad(x, ((0, 0), *case.padding, (0, 0)))
+
+
+def _by_group(case: Case, array: np.ndarray) -> np.ndarray:
+    return array.reshape(*array.shape[:-1], case.groups, array.shape[-1] // case.groups)
+
+
+def forward(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The result, in the arrays' dtype."""
+    padded, y = _by_group(case, _padded(case, x)), np.zeros((*case.shapes[2][:-1], case.groups, 1), x.dtype)
+    weights = w.reshape(case.groups, case.filters // case.groups, *w.shape[1:])
+    for tap, pixels in _taps(case):
+        y = y + np.einsum("...gc,gkc->...gk", padded[(slice(None), *pixels)], weights[(slice(None), slice(None), *tap)])
+    return y.reshape(case.shapes[2])
+
+
+def wgrad(case: Case, x: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    """The filters' gradient, in the arrays' dtype."""
+    padded, grads = _by_group(case, _padded(case, x)), _by_group(case, dy)
+    dw = np.zeros((case.groups, case.filters // case.groups, *case.shapes[1][1:]), x.dtype)
+    for tap, pixels in _taps(case):
+        found = padded[(slice(None), *pixels)].reshape(-1, *padded.shape[-2:])
+        dw[(slice(None), slice(None), *tap)] = np.einsum("igc,igk->gkc", found, grads.reshape(-1, *grads.shape[-2:]))
+    return dw.reshape(case.shapes[1])
+
+
+def dgrad(case: Case, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The input's gradient, in the arrays' dtype."""
+    padded = _by_group(case, _padded(case, np.zeros(case.shapes[0], dy.dtype)))
+    grads, weights = _by_group(case, dy), w.reshape(case.groups, case.filters // case.groups, *w.shape[1:])
+    for tap, pixels in _taps(case):
+        part = weights[(slice(None), slice(None), *tap)]
+        padded[(slice(None), *pixels)] += np.einsum("...gk,gkc->...gc", grads, part)
+    inside = tuple(slice(before, before + n) for (before, _), n in zip(case.padding, case.sizes, strict=True))
+    return padded[(slice(None), *inside)].reshape(case.shapes[0])
+
+
+def random_case(rng: np.random.Generator, rank: int = 2, largest: int = 7) -> Case:
+    """A small convolution with any parameters; the padded input holds the filter."""
+    groups = int(rng.choice([1, 1, 1, 2, 3]))
+    taps = tuple(int(n) for n in rng.integers(1, 4, rank))
+    dilation = tuple(int(n) for n in rng.integers(1, 4, rank))
+    padding = tuple((int(a), int(b)) for a, b in rng.integers(0, 4, (rank, 2)))
+    sizes = tuple(
+        max(int(n), (r - 1) * d + 1 - sum(pad), 1)
+        for n, r, d, pad in zip(rng.integers(1, largest + 1, rank), taps, dilation, padding, strict=True)
+    )
+    channels, filters = (int(n) * groups for n in rng.integers(1, 6, 2))
+    stride = tuple(int(n) for n in rng.integers(1, 5, rank))
+    return Case(int(rng.integers(1, 3)), sizes, channels, filters, taps, stride, padding, dilation, groups)
+
+
+def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Small integers, of which every sum is exact."""
+    return rng.integers(-4, 5, shape).astype(dtype)

@@ -1,0 +1,91 @@
+"""Tensor maps of gathered views, against a model of the hardware's traversal of windows."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from mlir import ir
+
+from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_view
+from mlirfuse.dialect.gathered_view import Gather
+
+SOURCE = (2, 9, 8, 64)
+
+
+def windows(shape, outputs, taps, steps, dilations, before) -> Gather:
+    """Windows of images, pixels in the first dimension of the view."""
+    n, p, q, r, s, c = (ir.AffineExpr.get_dim(d) for d in range(6))
+    places = [
+        pixel * step + tap * dilation - pad
+        for pixel, tap, step, dilation, pad in zip((p, q), (r, s), steps, dilations, before, strict=True)
+    ]
+    basis = ((shape[0], *outputs), (*taps, shape[-1]))
+    return Gather(basis, ir.AffineMap.get(6, 0, [n, *places, c]))
+
+
+def visited(mapped: MappedView, shape, taps) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
+    """The pixels that copies visit in order, by tap: the box of windows row by row, image by image."""
+    assert mapped.im2col is not None
+    found = mapped.im2col
+    axes = [
+        range(low, extent - 1 + high + 1, step)
+        for low, high, step, extent in zip(found.lower, found.upper, found.steps, shape[1:3], strict=True)
+    ]
+    pixels: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for tap in product(*map(range, taps)):
+        offset = [
+            t * d + (-d * (count - 1) if d < 0 else 0) for t, d, count in zip(tap, found.dilations, taps, strict=True)
+        ]
+        pixels[tap] = [
+            (n, *(place + o for place, o in zip(at, offset, strict=True)))
+            for n in range(shape[0])
+            for at in product(*axes)
+        ]
+    return pixels
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_traversal_is_the_map(context: ir.Context, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    taps = tuple(int(n) for n in rng.integers(1, 4, 2))
+    steps = tuple(int(n) for n in rng.integers(1, 4, 2))
+    dilations = tuple(int(n) * (-1 if rng.random() < 0.3 else 1) for n in rng.integers(1, 4, 2))
+    outputs = tuple(int(n) for n in rng.integers(1, 6, 2))
+    before = tuple(int(n) for n in rng.integers(-2, 6, 2))
+    with context:
+        mapped = mapped_view(windows(SOURCE, outputs, taps, steps, dilations, before), SOURCE, 2)
+    assert isinstance(mapped, MappedView)
+    assert mapped.row == 0
+    for tap, pixels in visited(mapped, SOURCE, taps).items():
+        want = [
+            (n, *(p * s + t * d - b for p, s, t, d, b in zip(at, steps, tap, dilations, before, strict=True)))
+            for n in range(SOURCE[0])
+            for at in product(*map(range, outputs))
+        ]
+        assert pixels == want
+
+
+@pytest.mark.parametrize(
+    ("shape", "changes"),
+    [
+        ((2, 9, 8, 3), {}),
+        ((2, 9, 8, 96), {}),
+        (SOURCE, {"steps": (9, 1)}),
+        (SOURCE, {"before": (129, 0)}),
+        (SOURCE, {"dilations": (128, 1)}),
+    ],
+)
+def test_beyond_the_limits(context: ir.Context, shape: tuple[int, ...], changes: dict[str, tuple[int, int]]) -> None:
+    given = {"outputs": (4, 4), "taps": (3, 3), "steps": (1, 1), "dilations": (1, 1), "before": (1, 1)} | changes
+    with context:
+        assert isinstance(mapped_view(windows(shape, **given), shape, 2), str)
+
+
+def test_permuted_axes(context: ir.Context) -> None:
+    with context:
+        r, s, k, c = (ir.AffineExpr.get_dim(d) for d in range(4))
+        filters = Gather(((3, 3, 128), (40,)), ir.AffineMap.get(4, 0, [k, r, s, c]))
+        assert mapped_view(filters, (128, 3, 3, 40), 2) == MappedView(0, (3, 0, 2, 1))
+        assert isinstance(mapped_view(filters, (128, 3, 4, 40), 2), str)
