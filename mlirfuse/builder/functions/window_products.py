@@ -52,7 +52,7 @@ class Problem:
 
 
 def forward(problem: Problem, x: TensorBase, w: TensorBase, types: ProductTypes) -> TensorBase:
-    """The output (n, p..., g, k) in the dtype that products are summed in; x has shape (n, h..., c) and w (k, r..., c)."""
+    """The unrounded output (n, p..., g, k); x has shape (n, h..., c) and w (k, r..., c)."""
     rank, grouped = len(problem.windows), len(problem.group)
     images = _windows(problem, x)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
@@ -67,7 +67,7 @@ def forward(problem: Problem, x: TensorBase, w: TensorBase, types: ProductTypes)
 
 
 def wgrad(problem: Problem, x: TensorBase, dy: TensorBase, types: ProductTypes) -> TensorBase:
-    """The filters' gradient (g, k, r..., c) in the dtype that products are summed in; x has shape (n, h..., c) and dy (n, p..., k)."""
+    """The unrounded gradient (g, k, r..., c) of filters; x has shape (n, h..., c) and dy (n, p..., k)."""
     rank, grouped = len(problem.windows), len(problem.group)
     images = _windows(problem, x)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -181,12 +181,11 @@ def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
     i64 = ir.IntegerType.get_signless(64)
     hint = arith.constant(i64, EVICT_FIRST) if STREAMED in op.attributes else None
     view = gathered(op)
+    copies: Iterator[tuple[ir.Value, list[ir.Value], list[ir.Value]]]
     if view is not None:
-        places = Places(view, indices, part)
-        atoms = _atom_pointers(ring, stage, tensor_map, part)
-        copies = [(atom, *places.of_columns(n * tensor_map.box[0])) for n, atom in enumerate(atoms)]
+        copies = _gathered_atoms(view, ring, stage, indices, tensor_map, part)
     else:
-        copies = [(atom, place, []) for atom, place in _swizzle_atoms(ring, stage, indices, tensor_map, part)]
+        copies = ((atom, place, []) for atom, place in _swizzle_atoms(ring, stage, indices, tensor_map, part))
     mode = ir.Attribute.parse("#nvvm.tma_load_mode<im2col>") if tensor_map.im2col else None
     for atom, coordinates, offsets in copies:
         target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), atom)
@@ -211,24 +210,37 @@ def _swizzle_atoms(
 ) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
     """Yields the pointer in shared memory and the coordinates, the innermost first, of each swizzle atom of a stage."""
     i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
-    width = tensor_map.box[0]
-    for atom, pointer in enumerate(_atom_pointers(ring, stage, tensor_map, first_row)):
+    atoms, pointer_of = _atoms(ring, stage, tensor_map, first_row)
+    for atom in range(atoms):
         place = [indices[d] for d in tensor_map.dims]
         if atom:
-            place[0] = arith.addi(place[0], arith.constant(index, atom * width))
+            place[0] = arith.addi(place[0], arith.constant(index, atom * tensor_map.box[0]))
         if first_row is not None:
             place[1] = arith.addi(place[1], first_row)
-        yield pointer, [arith.index_cast(i32, value) for value in place]
+        yield pointer_of(atom), [arith.index_cast(i32, value) for value in place]
 
 
-def _atom_pointers(
-    ring: ir.Value, stage: ir.Value, tensor_map: TensorMap, first_row: ir.Value | None = None
-) -> Iterator[ir.Value]:
-    """Yields the pointer in shared memory of each swizzle atom of a stage, or of its rows from `first_row` on."""
-    index = ir.IndexType.get()
+def _atoms(
+    ring: ir.Value, stage: ir.Value, tensor_map: TensorMap, first_row: ir.Value | None
+) -> tuple[int, Callable[[int], ir.Value]]:
+    """The number of a stage's swizzle atoms, and a function that emits the pointer of one in shared memory."""
     _, rows, columns = ir.MemRefType(ring.type).shape
-    start, width = stage_address(ring, stage), tensor_map.box[0]
+    start = stage_address(ring, stage)
     if first_row is not None:
-        start = arith.addi(start, arith.muli(first_row, arith.constant(index, SWIZZLE_BYTES)))
-    for atom in range(columns // width):
-        yield shared_pointer(start, atom * rows * SWIZZLE_BYTES)
+        start = arith.addi(start, arith.muli(first_row, arith.constant(ir.IndexType.get(), SWIZZLE_BYTES)))
+    return columns // tensor_map.box[0], lambda atom: shared_pointer(start, atom * rows * SWIZZLE_BYTES)
+
+
+def _gathered_atoms(
+    view: ir.Operation,
+    ring: ir.Value,
+    stage: ir.Value,
+    indices: Sequence[ir.Value],
+    tensor_map: TensorMap,
+    first_row: ir.Value | None,
+) -> Iterator[tuple[ir.Value, list[ir.Value], list[ir.Value]]]:
+    """`_swizzle_atoms` of a gathered view, with the offsets in windows."""
+    atoms, pointer_of = _atoms(ring, stage, tensor_map, first_row)
+    places = Places(view, indices, first_row)
+    for atom in range(atoms):
+        yield pointer_of(atom), *places.of_columns(atom * tensor_map.box[0])

@@ -1,0 +1,41 @@
+// RUN: mlirfuse-opt %s --target=sm_90a --lower-attach-target --lower-async-copies --split-input-file | FileCheck %s
+
+// Windows of images: an im2col map with corners -1 and -2 and steps of 2; coordinates of pixel and tap from the tile's.
+// CHECK-LABEL: gpu.func @windows
+// CHECK-SAME: !llvm.ptr {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 64, 64>, dims = array<i64: 3, 2, 1, 0>, im2col = array<i64: -1, -1, -2, -2, 2, 2>}}
+// CHECK-NOT: gathered_view
+// CHECK: %[[Q:.*]] = arith.remui %{{.*}}, %{{.*}} : i32
+// CHECK: %[[C:.*]] = arith.remui
+// CHECK: %[[S:.*]] = arith.remui
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %arg5, %{{.*}}, box[%[[C]], %{{.*}}, %{{.*}}, %{{.*}}] im2col[%{{.*}}, %{{.*}}] {mode = #nvvm.tma_load_mode<im2col>}
+gpu.module @windows {
+  gpu.func @windows(%x: memref<2x8x8x64xf16>, %stage: index, %m: index, %k: index, %more: index)
+      workgroup(%ring: memref<2x64x64xf16, #gpu.address_space<workgroup>>, %full: memref<2xi64, #gpu.address_space<workgroup>>) kernel {
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 2, 4, 4, 3, 3, 64>, ranks = array<i64: 3, 3>,
+        map = affine_map<(n, p, q, r, s, c) -> (n, p * 2 + r - 1, q * 2 + s - 1, c)>}
+        : (memref<2x8x8x64xf16>) -> memref<32x576xf16, strided<[64, 1]>>
+    "fuse.async_load"(%view, %ring, %stage, %full, %m, %k) {dims = array<i64: 0, 1>}
+        : (memref<32x576xf16, strided<[64, 1]>>, memref<2x64x64xf16, #gpu.address_space<workgroup>>, index,
+           memref<2xi64, #gpu.address_space<workgroup>>, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+// Filters by taps and filters: boxes of an ordinary map of four dimensions.
+// CHECK-LABEL: gpu.func @filters
+// CHECK-SAME: box = array<i64: 64, 64, 1, 1>, dims = array<i64: 3, 0, 2, 1>
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}} box[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] :
+gpu.module @filters {
+  gpu.func @filters(%w: memref<128x3x3x64xf16>, %stage: index, %k: index, %c: index, %more: index)
+      workgroup(%ring: memref<2x64x64xf16, #gpu.address_space<workgroup>>, %full: memref<2xi64, #gpu.address_space<workgroup>>) kernel {
+    %view = "fuse.gathered_view"(%w) {basis = array<i64: 3, 3, 128, 64>, ranks = array<i64: 3, 1>,
+        map = affine_map<(r, s, k, c) -> (k, r, s, c)>}
+        : (memref<128x3x3x64xf16>) -> memref<1152x64xf16, strided<[64, 1]>>
+    "fuse.async_load"(%view, %ring, %stage, %full, %k, %c) {dims = array<i64: 0, 1>}
+        : (memref<1152x64xf16, strided<[64, 1]>>, memref<2x64x64xf16, #gpu.address_space<workgroup>>, index,
+           memref<2xi64, #gpu.address_space<workgroup>>, index, index) -> ()
+    gpu.return
+  }
+}
