@@ -58,7 +58,8 @@ class FuseCollapseContractions(Pass):
             ops = body(function)
             if not ops or is_tile_program(function):
                 continue
-            sums = [op for op in ops if op.name == "linalg.generic" and product_of(_structure(op)) is not None]
+            found = [(op, structure_of(op)) for op in ops if op.name == "linalg.generic"]  # diagonals have none
+            sums = [op for op, structure in found if structure is not None and product_of(structure) is not None]
             for op in sums:
                 reason = _collapse(op)
                 if reason is None:
