@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from mlirfuse.dialect.attributes import GRID_LEAST, KERNEL, RESULT_EXTENTS
+from mlirfuse.dialect.attributes import GRID_LEAST, KERNEL, LAUNCH, RESULT_EXTENTS
 from mlirfuse.errors import IRError
 
 
@@ -15,6 +15,11 @@ def functions(module: ir.Operation) -> Iterator[ir.Operation]:
     for op in list(module.regions[0].blocks[0].operations):
         if op.operation.name == "func.func":
             yield op.operation
+
+
+def host_function(module: ir.Operation) -> ir.Operation:
+    """The first function that is neither a kernel nor the declaration of one, which calls the kernels."""
+    return next(f for f in functions(module) if KERNEL not in f.attributes and LAUNCH not in f.attributes)
 
 
 def kernels(module: ir.Operation) -> Iterator[ir.Operation]:

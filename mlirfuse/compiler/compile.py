@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import kernels, symbol
+from mlirfuse.analysis.kernels import gpu_kernels, host_function, kernels, symbol
 from mlirfuse.compiler import pipeline
-from mlirfuse.compiler.feedback import Attempts, Chosen, Refused, without_spills
+from mlirfuse.compiler.feedback import Attempts, Chosen, Refused, kernel_of, without_spills
 from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.compiler.read_host import host_program
@@ -69,7 +69,7 @@ class Lowered:
         set_target(module.operation, self.target, self.device)
         if attempts:
             with module.context, ir.Location.unknown():
-                attach_attempts(module.body.operations[0].operation, attempts)
+                attach_attempts(host_function(module.operation), attempts)
         return module
 
     def compile(self, *, choose_again: bool = True) -> Compiled:
@@ -83,7 +83,8 @@ class Lowered:
             PassError: a requested schedule is illegal.
             CompileError: the backend, or the assembler, refuses a kernel.
         """
-        return without_spills(self._compile) if choose_again else without_spills(self._compile, lambda _: [])
+        compilation = _Compilation(self)
+        return without_spills(compilation) if choose_again else without_spills(compilation, lambda _: [])
 
     def compile_to_interpret(self) -> Compiled:
         """As `compile`, without an assembler; verified after every pass, with the module that the interpreter runs.
@@ -92,27 +93,74 @@ class Lowered:
             PassError: a requested schedule is illegal.
             CompileError: the backend refuses a kernel.
         """
-        return without_spills(partial(self._compile, interpreted=True), lambda _: [])
+        return without_spills(_Compilation(self, interpreted=True), lambda _: [])
 
-    def _compile(self, attempts: Attempts, *, interpreted: bool = False) -> tuple[Compiled, Chosen]:
+    def _compile(self, attempts: Attempts) -> tuple[Compiled, Chosen]:
         """Compiles the function once, given the attempts before, and returns it with the schedule of each kernel."""
-        module, at_gpu = self.module_with(attempts), None
-        watch = Instrumentation() if interpreted else _FAST
+        return _Compilation(self)(attempts)
+
+
+class _Compilation:
+    """Compiles a function several times, each time with other schedules for kernels that spilled the time before.
+
+    Kernels without schedules are kept, and the PTX of kernels whose schedules stay the same.
+    """
+
+    def __init__(self, lowered: Lowered, *, interpreted: bool = False):
+        self._lowered, self._interpreted = lowered, interpreted
+        self._watch = Instrumentation() if interpreted else _FAST
+        self._kernels: ir.Module | None = None
+        self._before: tuple[Chosen, Mapping[str, KernelBinary]] = ({}, {})
+        self._remarks = Remarks()
+
+    def __call__(self, attempts: Attempts) -> tuple[Compiled, Chosen]:
+        """The compiled function, given the attempts before, with the schedule of each kernel.
+
+        Raises:
+            Refused: the compiler fails with these schedules.
+        """
+        lowered, module, at_gpu = self._lowered, self._without_schedules(), None
         with module.context:
-            remarks = run_pipeline(module, self.pipeline("fuse-graph-pipeline"), instrumentation=watch)
+            if attempts:
+                attach_attempts(host_function(module.operation), attempts)
+            remarks = self._run(module, pipeline.ASSIGN)
             chosen = {symbol(kernel): schedule_of(kernel) for kernel in kernels(module.operation)}
             try:
-                later = run_pipeline(module, self.pipeline("fuse-kernel-pipeline"), instrumentation=watch)
-                at_gpu = _copy(module) if interpreted else None
-                last = run_pipeline(module, self.pipeline("fuse-thread-pipeline"), instrumentation=_FAST)
+                later = self._run(module, f"{pipeline.TILE},{pipeline.GPU}")
+                at_gpu = _copy(module) if self._interpreted else None
+                last = run_pipeline(module, lowered.pipeline("fuse-thread-pipeline"), instrumentation=_FAST)
                 infos = kernel_infos(module.operation)
                 program = host_program(module.operation)
-                to_nvvm(module.operation)
-                binaries = ptx(module.operation, self.target)
+                binaries = self._binaries(module, infos, chosen)
             except MlirFuseError as error:
                 raise Refused(error, chosen) from error
-        entries = remarks.entries + later.entries + last.entries
-        return Compiled(self, program, infos, binaries, Remarks(entries), attempts, at_gpu, chosen), chosen
+        self._before = chosen, binaries
+        entries = self._remarks.entries + remarks.entries + later.entries + last.entries
+        return Compiled(lowered, program, infos, binaries, Remarks(entries), attempts, at_gpu, chosen), chosen
+
+    def _without_schedules(self) -> ir.Module:
+        """A module with kernels, which it makes the first time."""
+        if self._kernels is None:
+            self._kernels = self._lowered.module_with({})
+            with self._kernels.context:
+                self._remarks = self._run(self._kernels, pipeline.TO_KERNELS)
+        return _copy(self._kernels)
+
+    def _run(self, module: ir.Module, passes: str) -> Remarks:
+        text = pipeline.stage(passes, fast_math=self._lowered.fast_math, tuned=self._lowered.tuned)
+        return run_pipeline(module, text, instrumentation=self._watch)
+
+    def _binaries(self, module: ir.Module, infos: Mapping[str, KernelInfo], chosen: Chosen) -> dict[str, KernelBinary]:
+        """The PTX of each kernel; of kernels whose schedule is that of the time before, the PTX of the time before."""
+        before, known = self._before
+        same = {name for name, schedule in chosen.items() if before.get(name) == schedule}
+        kept = {name: binary for name, binary in known.items() if kernel_of(name) in same}
+        for op in gpu_kernels(module.operation):
+            if symbol(op) in kept:
+                op.parent.erase()
+        to_nvvm(module.operation)
+        made = ptx(module.operation, self._lowered.target)
+        return {name: made[name] if name in made else kept[name] for name in infos}
 
 
 @dataclass(frozen=True)

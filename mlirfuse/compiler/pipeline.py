@@ -22,7 +22,10 @@ TO_KERNELS = (
 )
 """Tensors to kernels without schedules."""
 
-GRAPH = f"{TO_KERNELS},fuse-assign-schedule{{{{tuned={{tuned}}}}}}"
+ASSIGN = "fuse-assign-schedule{{tuned={tuned}}}"
+"""Kernels without schedules to kernels with schedules."""
+
+GRAPH = f"{TO_KERNELS},{ASSIGN}"
 """Tensors to kernels with schedules."""
 
 ADDITIONS_STAY = ",".join(f"CanonicalizeContractAdd<mlir::arith::{op}>" for op in ("AddFOp", "AddIOp"))
