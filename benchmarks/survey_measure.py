@@ -93,7 +93,7 @@ def prepare(program: Program, unfused: bool, alone: Any) -> Prepared:
         row["bytes"] = sum(x.nbytes for x in (*arrays, *found.get(MLIRFUSE, found.get(EAGER, ()))))
         row["flops"], row["product_dtype"] = program.product_flops(), program.product_dtype()
         if MLIRFUSE in found:
-            row |= _about(calls[MLIRFUSE]) | _checked(program, arrays, found, alone)
+            row |= _about(calls[MLIRFUSE], arrays) | _checked(program, arrays, found, alone)
     del arrays, found
     release_memory()
     return Prepared(program, {n: c for n, c in calls.items() if n not in row["failures"]}, row)
@@ -136,15 +136,14 @@ def _torch_function(program: Program) -> Callable[..., Any]:
     return call
 
 
-def _about(fused: Any) -> dict[str, Any]:
+def _about(fused: Any, arrays: Sequence[Any]) -> dict[str, Any]:
     """What the compiler says of the kernels that it just compiled: how many, their local memory, the prediction."""
     compiled = next(reversed(fused._compiled.values()))
     loaded = [kernel for kernels in fused._loaded.values() for kernel in kernels.values()]
-    predicted = getattr(compiled, "predicted_us", None)
     return {
         "kernels": len(compiled.binaries),
         "stack_bytes": max((driver_resources(kernel).stack_bytes or 0 for kernel in loaded), default=0),
-        "predicted_us": predicted() if callable(predicted) else predicted,
+        "predicted_us": compiled.predicted([tuple(x.shape) for x in arrays]).microseconds,
     }
 
 

@@ -13,6 +13,7 @@ from mlirfuse.compiler import pipeline
 from mlirfuse.compiler.feedback import Attempts, Chosen, Refused, kernel_of, without_spills
 from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
+from mlirfuse.compiler.predicted import Predicted, Shapes, predicted
 from mlirfuse.compiler.read_host import host_program
 from mlirfuse.dialect.attributes import GRID_REDUCTION, MIX_ORDER, SCHEDULES
 from mlirfuse.dialect.copies import COPIED_RESULTS
@@ -22,7 +23,8 @@ from mlirfuse.lowering.ptx import spills
 from mlirfuse.lowering.ptx.assembler import AssembledKernel, assemble_kernels, chosen_assembler
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary, ptx, to_nvvm
-from mlirfuse.passes.kernels.schedule_attempts import attach_attempts
+from mlirfuse.machine import machine_of
+from mlirfuse.passes.kernels.schedule_attempts import SPILLED, attach_attempts
 from mlirfuse.passmanager.base import Remarks
 from mlirfuse.passmanager.manager import Instrumentation, run_pipeline
 from mlirfuse.schedule.schedule import Schedule, schedule_of
@@ -225,17 +227,53 @@ class Compiled:
         """Registers, spills and memory of each kernel, as ptxas reports them; raises `CompileError` without ptxas."""
         return [kernel.resources for kernel in self.assembled.values()]
 
-    def explain(self) -> str:
-        """The remarks of all passes, one a line: what was fused, what was not and why, and which schedules spilled.
+    def predicted(self, shapes: Shapes | None = None) -> Predicted:
+        """What a call is predicted to take on the device, or on the model of the target's: see `Predicted`.
 
-        The last line names the assembler.
+        Args:
+            shapes: of a call's arguments, in order, with None for numbers; None assumes extents that are known at run
+                time only.
+
+        Raises:
+            ArgumentError: the shapes do not fit the arguments.
         """
-        lines = [*self.lowered.notes, *self.program.views(), *(str(remark) for remark in self.remarks.entries)]
+        from mlirfuse.compiler.problems import problems_of  # which needs this module
+
+        target, problems = self.lowered.target, problems_of(self.lowered, given=True)
+        return predicted(
+            self.program, self.schedules, problems, target, machine_of(target, self.lowered.device), shapes
+        )
+
+    def explain(self, *, shapes: Shapes | None = None, verbose: bool = False) -> str:
+        """What was compiled, and why, as text.
+
+        A summary comes first: kernels, what bounds each, predicted and roofline time, and the first three candidates
+        that each schedule was chosen among, with the parts of their predictions in microseconds.
+
+        Args:
+            shapes: of a call's arguments, which times are predicted for; see `predicted`.
+            verbose: whether the remarks of all passes follow, one a line: what was fused, what was not and why.
+
+        Raises:
+            ArgumentError: the shapes do not fit the arguments.
+        """
+        from mlirfuse.compiler.explanation import summary  # which imports rich, as calls need not
+
+        remarks = [str(remark) for remark in self.remarks.entries]
+        spilled = [remark for remark in remarks if SPILLED in remark]
+        lines = [
+            *self.lowered.notes,
+            *self.program.views(),
+            summary(self.predicted(shapes)),
+            *(remarks if verbose else spilled),
+        ]
         if not spills.are_known(self.lowered.target):
             lines.append(
                 "no ptxas is installed: spills are unknown, and no other schedule is chosen for kernels that spill"
             )
         lines.append(f"assembled by {chosen_assembler(self.lowered.target)}")
+        if not verbose:
+            lines.append(f"{len(remarks)} remarks of passes: explain(verbose=True), or mlirfuse explain --verbose")
         return "\n".join(lines)
 
 

@@ -12,13 +12,18 @@ from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.records import AnyProblem
 
 
-def problems_of(lowered: Lowered) -> dict[str, AnyProblem]:
-    """The problem of each kernel whose schedule is not given, by the kernel's name before it is tiled."""
+def problems_of(lowered: Lowered, *, given: bool = False) -> dict[str, AnyProblem]:
+    """The problem of each kernel on tensors, by the kernel's name before it is tiled.
+
+    Args:
+        lowered: the traced function.
+        given: whether to include kernels whose schedules are given.
+    """
     module = lowered.module_with({})
     with module.context:
         run_pipeline(module, stage(TO_KERNELS, fast_math=lowered.fast_math))
         return {
             symbol(kernel): scheduling_problem(kernel, *kernel_space(kernel))
             for kernel in kernels(module.operation)
-            if SCHEDULE not in kernel.attributes and not is_tile_program(kernel)
+            if (given or SCHEDULE not in kernel.attributes) and not is_tile_program(kernel)
         }

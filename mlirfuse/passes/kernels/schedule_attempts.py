@@ -13,6 +13,9 @@ from mlirfuse.schedule.attempts import Attempt
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
 
+SPILLED = "spilled"
+"""The word of remarks on attempts."""
+
 
 def attach_attempts(function: ir.Operation, attempts: Mapping[str, Sequence[Attempt]]) -> None:
     """Puts attempts on a host function; its context must be current."""
@@ -51,7 +54,7 @@ def report(
 
 
 def _outcome(attempt: Attempt) -> str:
-    spilled = f"spilled {attempt.spilled} bytes a thread"
+    spilled = f"{SPILLED} {attempt.spilled} bytes a thread"
     what = f"cannot be compiled ({attempt.refused})" if attempt.refused else spilled
     return f"{_text(attempt.schedule)} {what}"
 

@@ -98,4 +98,4 @@ def test_the_variable_says_what_is_loaded(monkeypatch):
         (loaded,) = next(iter(fused._loaded.values())).values()
         if chosen_assembler().kind != DRIVER:
             assert driver_resources(loaded).registers == compiled.resources[0].registers
-        assert f"assembled by {chosen_assembler()}" in compiled.explain()
+        assert f"assembled by {chosen_assembler()}" in compiled.explain(verbose=True)

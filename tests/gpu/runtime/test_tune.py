@@ -59,7 +59,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def explained(fused: mf.Fused) -> str:
     (compiled,) = fused._compiled.values()
-    return compiled.explain()
+    return compiled.explain(verbose=True)
 
 
 def test_the_fastest_is_kept_and_taken(records: Path, capsys: pytest.CaptureFixture[str]) -> None:

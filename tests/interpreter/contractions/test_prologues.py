@@ -133,5 +133,5 @@ def test_one_step_along_k() -> None:
 )
 def test_what_stays_apart_says_why(fn, reason: str) -> None:
     specs = [mf.TensorSpec((64, 128), mf.float16)] * 2
-    explained = mf.fuse(fn, target="sm_90a").lower(*specs).compile().explain()
+    explained = mf.fuse(fn, target="sm_90a").lower(*specs).compile().explain(verbose=True)
     assert any("fuse-prologues: declined" in line and reason in line for line in explained.splitlines())

@@ -150,7 +150,7 @@ def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
     compiled = mf.fuse(deviations, mix_order="auto").lower(x).compile()
     reason = "it uses a reduction over the grid in every tile, which takes a second pass"
     assert len(compiled.program.launches) == 2
-    assert reason in compiled.explain()
+    assert reason in compiled.explain(verbose=True)
     with pytest.raises(mf.MlirFuseError, match=reason):
         mf.fuse(deviations, mix_order="fused").lower(x).compile()
     with pytest.raises(mf.MlirFuseError, match="mix_order is 'never'"):
@@ -164,7 +164,7 @@ def test_a_device_too_small_for_the_cluster_of_a_row_has_a_kernel_for_each_order
     assert len(fused.lower(*backward.specs(20480, F16)).compile().program.launches) == 1
     compiled = fused.lower(*backward.specs(65536, F16)).compile()
     assert len(compiled.program.launches) > 1  # predicted: the statistics of so long rows are a kernel too
-    assert "no cluster of 1 holds a row of 65536 elements" in compiled.explain()
+    assert "no cluster of 1 holds a row of 65536 elements" in compiled.explain(verbose=True)
     inputs = backward.inputs(2, 65536, F16)
     backward.check(interpreter.run(compiled.module_at("tile"), backward.name, inputs, sms=1), inputs)
 
@@ -178,7 +178,7 @@ def test_who_combines_can_be_asked_for(name: str, grid_reduction: Any, launches:
     inputs = backward.inputs(150, 64, F16)
     compiled = mf.fuse(backward.fn, grid_reduction=grid_reduction).lower(*backward.specs(64, F16)).compile()
     assert len(compiled.program.launches) == launches
-    assert f"combined by {GRID_REDUCTIONS[grid_reduction]}" in compiled.explain()
+    assert f"combined by {GRID_REDUCTIONS[grid_reduction]}" in compiled.explain(verbose=True)
     backward.check(interpreter.run(compiled.module_at("gpu"), name, inputs, sms=2), inputs)
 
 
@@ -191,7 +191,7 @@ def test_who_combines_can_be_asked_for_whatever_the_number_of_rows(grid_reductio
         inputs = backward.inputs(rows, 64, F16)
         backward.check(fused(*inputs), inputs)
     one = [mf.TensorSpec(a.shape, a.dtype.name) for a in backward.inputs(1, 64, F16)]
-    explained = mf.fuse(backward.fn, grid_reduction=grid_reduction).lower(*one).compile().explain()
+    explained = mf.fuse(backward.fn, grid_reduction=grid_reduction).lower(*one).compile().explain(verbose=True)
     assert f"grid_reduction='{grid_reduction}' has nothing to combine" in explained
 
 

@@ -31,7 +31,7 @@ def check(fn: Any, reference: Any, *args: np.ndarray, tolerance: float = 0) -> N
 
 
 def explained(fn: Any, *args: np.ndarray) -> str:
-    return mf.fuse(fn).lower(*args).compile().explain()
+    return mf.fuse(fn).lower(*args).compile().explain(verbose=True)
 
 
 @pytest.mark.parametrize(("kind", "dtype"), CASES)

@@ -78,7 +78,7 @@ def test_without_spills_everything_is_compiled_and_assembled_once(plain):
     assert _texts(compiled) == _texts(plain)
     assert {name: len(codes) for name, codes in assembler.codes.items()} == {"fn_0_kernel": 1, "fn_1_kernel": 1}
     assert not compiled.attempts
-    assert "spilled" not in compiled.explain()
+    assert "spilled" not in compiled.explain(verbose=True)
 
 
 def test_a_kernel_that_spills_has_another_schedule_and_the_other_stays(plain):
@@ -91,7 +91,7 @@ def test_a_kernel_that_spills_has_another_schedule_and_the_other_stays(plain):
     assert compiled.binaries["fn_1_kernel"].ptx == plain.binaries["fn_1_kernel"].ptx
     (attempt,) = compiled.attempts["fn_0"]
     assert (attempt.registers, attempt.spilled) == (40, 24)
-    (line,) = [line for line in compiled.explain().splitlines() if "spilled" in line]
+    (line,) = [line for line in compiled.explain(verbose=True).splitlines() if "spilled" in line]
     assert "spilled 24 bytes a thread" in line
     assert "was chosen instead" in line
 
@@ -112,7 +112,7 @@ def test_after_all_that_are_tried_the_least_spilling_is_kept():
     assert 1 + MOST_AGAIN < len(codes) <= 1 + MOST_AGAIN + MOST_LEAN
     assert times == 1 + len(codes)
     assert compiled.binaries["fn_0_kernel"].ptx == codes[2]
-    assert "spills least, and was kept" in compiled.explain()
+    assert "spills least, and was kept" in compiled.explain(verbose=True)
 
 
 def test_kernels_that_spill_are_chosen_again_together():
@@ -130,7 +130,7 @@ def test_a_schedule_that_the_assembler_refuses_is_passed_over():
     assembler = Assembler({"fn_0_kernel": [24, CompileError("too many registers")]})
     compiled, _ = _compiled(assembler)
     assert compiled.binaries["fn_0_kernel"].ptx == assembler.codes["fn_0_kernel"][2]
-    assert "cannot be compiled (too many registers)" in compiled.explain()
+    assert "cannot be compiled (too many registers)" in compiled.explain(verbose=True)
 
 
 def test_the_first_schedule_s_error_is_the_user_s():
@@ -140,7 +140,7 @@ def test_the_first_schedule_s_error_is_the_user_s():
 
 def test_a_given_schedule_is_kept_and_explained(plain):
     """It is the user's: it spills what it spills."""
-    tile = next(line for line in plain.explain().splitlines() if "fn_0: chosen tile" in line)
+    tile = next(line for line in plain.explain(verbose=True).splitlines() if "fn_0: chosen tile" in line)
     compiled, _ = _compiled(Assembler({"fn_0_kernel": [24]}))
     schedule = compiled.attempts["fn_0"][0].schedule
 
@@ -152,14 +152,14 @@ def test_a_given_schedule_is_kept_and_explained(plain):
     kept = without_spills(lowered._compile, Assembler({"fn_0_kernel": [24]}))
     assert str(schedule.tile) in tile
     assert kept.binaries["fn_0_kernel"].ptx == plain.binaries["fn_0_kernel"].ptx
-    assert "it is given" in kept.explain()
+    assert "it is given" in kept.explain(verbose=True)
 
 
 def test_without_an_assembler_the_first_schedules_stay(plain, monkeypatch):
     monkeypatch.setattr(spills, "are_known", lambda _: False)
     compiled = _lowered().compile()
     assert _texts(compiled) == _texts(plain)
-    assert "no ptxas is installed: spills are unknown" in compiled.explain()
+    assert "no ptxas is installed: spills are unknown" in compiled.explain(verbose=True)
 
 
 def test_what_runs_nowhere_is_not_assembled(monkeypatch):

@@ -165,4 +165,4 @@ def test_no_kernel_spills(name):
     compiled = lowered.compile()
     assert [kernel.spill_store_bytes for kernel in compiled.resources] == [0] * len(compiled.binaries)
     assert compiled.attempts, "the first schedules spill with ptxas 13.0 to 13.5"
-    assert "was chosen instead" in compiled.explain()
+    assert "was chosen instead" in compiled.explain(verbose=True)

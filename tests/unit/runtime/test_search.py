@@ -109,21 +109,21 @@ def test_the_fastest_is_kept_and_later_compilations_take_it(device: Callable[...
     assert lookup(RecordKey(found.problem, TARGET, DEVICE)) == Record(best, 3.0)
     compiled = compiled_for(softmax)
     assert compiled.schedules == {"softmax_0": best}
-    assert "tuned tile" in compiled.explain()
+    assert "tuned tile" in compiled.explain(verbose=True)
 
 
 def test_another_machine_does_not_take_it(device: Callable[..., Times]) -> None:
     device(9.0, 3.0)
     tuned(softmax, 2.0)
     for name, chip in ((None, "sm_90a"), ("NVIDIA H100", "sm_90a"), (DEVICE, "sm_80")):
-        assert "tuned tile" not in compiled_for(softmax, name, chip).explain()
+        assert "tuned tile" not in compiled_for(softmax, name, chip).explain(verbose=True)
 
 
 def test_another_version_does_not_take_it(device: Callable[..., Times], monkeypatch: pytest.MonkeyPatch) -> None:
     device(9.0, 3.0)
     tuned(softmax, 2.0)
     monkeypatch.setattr("mlirfuse.schedule.records.version", lambda package: "99")
-    assert "tuned tile" not in compiled_for(softmax).explain()
+    assert "tuned tile" not in compiled_for(softmax).explain(verbose=True)
 
 
 def test_candidates_are_measured_in_the_order_of_prediction_until_the_time_is_up(device: Callable[..., Times]) -> None:
@@ -169,7 +169,7 @@ def test_a_record_that_is_illegal_is_ignored_with_a_remark(records: Path) -> Non
     store(key, Record(replace(schedule, layout=layout), 1.0))
     compiled = compiled_for(softmax)
     assert compiled.schedules == plain.schedules
-    assert "the tuned schedule of softmax_0 is not used: " in compiled.explain()
+    assert "the tuned schedule of softmax_0 is not used: " in compiled.explain(verbose=True)
 
 
 def _report(spilled: int) -> list[KernelResources]:
@@ -189,7 +189,7 @@ def test_what_spills_is_no_trial_and_ignored_in_a_record(records: Path) -> None:
     reports = [_report(40), _report(0)]
     compiled = without_spills(plain.lowered._compile, lambda binaries: reports.pop(0))
     assert compiled.schedules["softmax_0"] != schedule
-    assert "the tuned schedule of softmax_0 is not used: it spills 40 bytes" in compiled.explain()
+    assert "the tuned schedule of softmax_0 is not used: it spills 40 bytes" in compiled.explain(verbose=True)
 
 
 def test_a_record_is_for_the_second_stage_that_was_asked_for(device: Callable[..., Times]) -> None:
@@ -200,9 +200,9 @@ def test_a_record_is_for_the_second_stage_that_was_asked_for(device: Callable[..
     tuned(sums, 4.0, grid_reduction="last_block")
     loops = [measured["sums_0"].persistent_loop for measured in times.measured]
     assert [loop is not None and loop.grid_reduction for loop in loops] == ["last_block"] * 4
-    assert "tuned tile" in compiled_for(sums, grid_reduction="last_block").explain()
+    assert "tuned tile" in compiled_for(sums, grid_reduction="last_block").explain(verbose=True)
     for asked in ("auto", "second_kernel", "atomics"):
-        assert "tuned tile" not in compiled_for(sums, grid_reduction=asked).explain()
+        assert "tuned tile" not in compiled_for(sums, grid_reduction=asked).explain(verbose=True)
 
 
 def test_the_first_call_tunes_and_later_processes_take_what_it_found(

@@ -207,7 +207,7 @@ def test_clusters_share_rows_that_are_read_again(chip: str, cluster: int) -> Non
 def test_columns_of_an_unknown_number_of_matrices_have_blocks_of_their_own() -> None:
     """A persistent loop's tiles would hold all matrices, and a cluster the columns of one."""
     total = mf.fuse(lambda x: mf.sum(x.astype(mf.float32), axis=1), target="sm_90a")
-    explained = total.lower(mf.TensorSpec((None, 512, 1024), mf.bfloat16)).compile().explain()
+    explained = total.lower(mf.TensorSpec((None, 512, 1024), mf.bfloat16)).compile().explain(verbose=True)
     assert "cluster 1, multi_pass" in explained
 
 

@@ -46,7 +46,7 @@ class RecordingCompiler:
     def as_text(self, stage: str) -> str:
         return f"text of {stage}"
 
-    def explain(self) -> str:
+    def explain(self, *, verbose: bool = False) -> str:
         return "one kernel"
 
     @property
@@ -111,13 +111,13 @@ def test_a_decorated_function_keeps_its_options_for_another_target(
 ) -> None:
     decorated = "@mf.fuse(grid_reduction='second_kernel')\ndef sums(x):\n    return mf.sum(x, axis=0)\n"
     file = write(tmp_path, f"import mlirfuse as mf\n\n{decorated}")
-    assert main(["explain", f"{file}:sums", "--arg", "f32[?,64]", "--target", "sm_80"]) == 0
+    assert main(["explain", f"{file}:sums", "--arg", "f32[?,64]", "--target", "sm_80", "--verbose"]) == 0
     assert "second kernel" in capsys.readouterr().out
 
 
 def test_fusion_can_be_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path, "def scale(x):\n    return x * 2 + 1\n")
-    assert main(["explain", f"{file}:scale", "--arg", "f32[?,64]", "--fusion", "off"]) == 0
+    assert main(["explain", f"{file}:scale", "--arg", "f32[?,64]", "--fusion", "off", "--verbose"]) == 0
     assert "fuse-segment: applied: 2 kernel(s)" in capsys.readouterr().out
 
 

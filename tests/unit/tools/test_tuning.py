@@ -123,6 +123,6 @@ def test_compiling_takes_the_tuned_schedule(records: Path) -> None:
     specs = [mf.TensorSpec((128, 8192), mf.bfloat16)] * 2
     fused = mf.fuse(lambda x, w: x @ w.T, target="sm_90a")
     tuned = wgmma_schedule(PROBLEM, 128, 32, split=1)
-    assert "chosen tile" in fused.lower(*specs).compile().explain()
+    assert "chosen tile" in fused.lower(*specs).compile().explain(verbose=True)
     store(KEY, Record(tuned, 10.0))
-    assert "tuned tile (128, 32)" in fused.lower(*specs).compile().explain()
+    assert "tuned tile (128, 32)" in fused.lower(*specs).compile().explain(verbose=True)

@@ -1,0 +1,192 @@
+"""What a compiled function is predicted to take, kernel by kernel, before or without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from mlirfuse.compiler.expressions import Expression
+from mlirfuse.compiler.feedback import kernel_of
+from mlirfuse.compiler.host_program import HostProgram, Launch, Value
+from mlirfuse.errors import ArgumentError
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.predict import Prediction
+from mlirfuse.schedule.predict.space import ASSUMED_ELEMENTS
+from mlirfuse.schedule.predicted import (
+    Candidate,
+    predicted_candidates,
+    prediction_of,
+    roofline,
+    with_elements,
+)
+from mlirfuse.schedule.records import AnyProblem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+Shapes = Sequence[tuple[int, ...] | None]
+"""The shape of each argument of a call, in order; None for a number."""
+
+
+@dataclass(frozen=True)
+class PredictedKernel:
+    """A kernel with what it is predicted to take.
+
+    Attributes:
+        name: before it is tiled.
+        schedule: its schedule.
+        prediction: of one launch, with its second stage where that is a kernel too.
+        launches: times that a call launches it.
+        roofline_us: microseconds in which each array of one launch moves once, or its products are computed.
+        roofline_bound: `device memory` or `products`, whichever takes longer.
+        problem: its scheduling problem, as it is compiled.
+        sized: its scheduling problem with the extents of the call.
+        target: the architecture.
+        machine: the speeds of the device.
+    """
+
+    name: str
+    schedule: Schedule
+    prediction: Prediction
+    launches: int
+    roofline_us: float
+    roofline_bound: str
+    problem: AnyProblem
+    sized: AnyProblem
+    target: Target
+    machine: MachineModel
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All candidates of the problem, the fastest by prediction first."""
+        return tuple(predicted_candidates(self.problem, self.sized, self.target, self.machine))
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a call is predicted to take on a device.
+
+    Attributes:
+        kernels: in the order of their first launches.
+        device: the name of the machine model.
+        assumed: whether extents that are known at run time were assumed.
+    """
+
+    kernels: tuple[PredictedKernel, ...]
+    device: str
+    assumed: bool
+
+    @property
+    def microseconds(self) -> float:
+        """Predicted for all launches of a call."""
+        return sum(kernel.launches * kernel.prediction.microseconds for kernel in self.kernels)
+
+    @property
+    def roofline_us(self) -> float:
+        """The least microseconds of all launches, each by itself."""
+        return sum(kernel.launches * kernel.roofline_us for kernel in self.kernels)
+
+
+def predicted(
+    program: HostProgram,
+    schedules: Mapping[str, Schedule],
+    problems: Mapping[str, AnyProblem],
+    target: Target,
+    machine: MachineModel,
+    shapes: Shapes | None = None,
+) -> Predicted:
+    """What a call of a compiled function is predicted to take.
+
+    Args:
+        program: the host's buffers and launches.
+        schedules: of each kernel, by its name before it is tiled.
+        problems: the same of scheduling problems.
+        target: the architecture.
+        machine: the speeds of the device.
+        shapes: of the arguments; None assumes extents that are not known.
+
+    Raises:
+        ArgumentError: there are fewer shapes than arguments, or an array has none or of another rank.
+    """
+    call = _Call(program, shapes)
+    groups: dict[str, list[Launch]] = {}
+    for launch in program.launches:
+        groups.setdefault(kernel_of(launch.kernel), []).append(launch)
+    kernels = []
+    for name, launches in groups.items():
+        if name not in schedules or name not in problems:
+            continue
+        times = sum(launch.kernel == launches[0].kernel for launch in launches)
+        elements, nbytes = call.size(launches[: len(launches) // times])
+        problem, schedule = problems[name], schedules[name]
+        sized = with_elements(problem, elements)
+        time, least = prediction_of(schedule, sized, machine), roofline(sized, nbytes, machine)
+        kernels.append(PredictedKernel(name, schedule, time, times, *least, problem, sized, target, machine))
+    return Predicted(tuple(kernels), machine.name, call.assumed)
+
+
+class _Call:
+    """The sizes of a call's arrays.
+
+    Attributes:
+        assumed: whether extents were assumed.
+    """
+
+    def __init__(self, program: HostProgram, shapes: Shapes | None):
+        self._program = program
+        arrays = [(n, argument) for n, argument in enumerate(program.arguments) if argument.shape is not None]
+        unknown = shapes is None and any(None in (argument.shape or ()) for _, argument in arrays)
+        self.assumed = unknown
+        self._shapes: dict[int, tuple[int, ...]] = {}
+        for n, argument in arrays:
+            assert argument.shape is not None
+            if shapes is None:
+                self._shapes[n] = _assumed(argument.shape)
+                continue
+            given = shapes[n] if n < len(shapes) else None
+            if given is None or len(given) != len(argument.shape):
+                what = f"the shape {given} is not that of an array of {len(argument.shape)} dimensions"
+                raise ArgumentError(what, where=argument.name, hint="give the shape of each argument, in order")
+            self._shapes[n] = tuple(given)
+        self._symbols = [self._shapes[argument][dim] for argument, dim in program.extents]
+
+    def size(self, launches: Sequence[Launch]) -> tuple[int, float]:
+        """Of the kernels of one problem: elements of the largest array, and bytes of all that others make or use."""
+        written = {position for launch in launches for position in launch.outputs}
+        inside = {v.position for launch in launches for v in launch.inputs if v.origin == "buffer"} & written
+        read = {(v.origin, v.position): v for launch in launches for v in launch.inputs}
+        arrays = [
+            (self._elements(v), self._bytes(v))
+            for v in read.values()
+            if v.origin != "buffer" or v.position not in inside
+        ]
+        for position in written - inside:
+            buffer = self._program.buffers[position]
+            count = prod(self._evaluated(buffer.shape))
+            arrays.append((count, count * buffer.dtype.bytes))
+        return max((count for count, _ in arrays), default=1), sum(nbytes for _, nbytes in arrays)
+
+    def _elements(self, value: Value) -> int:
+        if value.shape is not None:
+            return prod(self._evaluated(value.shape))
+        if value.origin == "buffer":
+            return prod(self._evaluated(self._program.buffers[value.position].shape))
+        return prod(self._shapes.get(value.position, ()))
+
+    def _bytes(self, value: Value) -> float:
+        if value.origin == "buffer":
+            dtype = self._program.buffers[value.position].dtype
+        else:
+            dtype = self._program.arguments[value.position].dtype
+        return self._elements(value) * dtype.bytes
+
+    def _evaluated(self, shape: Sequence[Expression]) -> list[int]:
+        return [extent.evaluate(self._symbols) for extent in shape]
+
+
+def _assumed(shape: Sequence[int | None]) -> tuple[int, ...]:
+    """A shape with as many elements as predictions assume; equal extents where several are unknown."""
+    known, unknown = prod(extent for extent in shape if extent is not None), list(shape).count(None)
+    each = max(1, round((ASSUMED_ELEMENTS / max(1, known)) ** (1 / unknown))) if unknown else 1
+    return tuple(each if extent is None else extent for extent in shape)
