@@ -24,9 +24,6 @@ PURE = frozenset(
 )
 LOADS = frozenset({"vector.load", "memref.load"})
 
-FEW_REGISTERS = 32
-"""Registers of a thread that loads may hold across a loop; larger loads are repeated in it, an iteration ahead."""
-
 Copies = tuple[ir.Value, ...]
 """A value of each copy."""
 
@@ -69,10 +66,13 @@ class Computed(Node):
 
 
 class Copied:
-    """The nodes of values that a loop in `block` could compute, by the values of all copies."""
+    """The nodes of values that a loop in `block` could compute, by the values of all copies.
 
-    def __init__(self, block: ir.Block):
-        self._block = block
+    Loads stay in front of the loop and hold registers, or where `loads_ahead` the loop does those that may move.
+    """
+
+    def __init__(self, block: ir.Block, *, loads_ahead: bool = False):
+        self._block, self._loads_ahead = block, loads_ahead
         self._nodes: dict[Copies, Node] = {}
 
     def node(self, values: Sequence[ir.Value]) -> Node:
@@ -120,8 +120,7 @@ class Copied:
             return False
         if not isinstance(values[0].type, ir.IndexType) and any(op is None or op.block != self._block for op in ops):
             return False  # computed once, in front of a loop around the block
-        few = len(values) * registers_of(values[0].type) <= FEW_REGISTERS
-        return first.name not in LOADS or (not few and reads_only(first))
+        return first.name not in LOADS or (self._loads_ahead and reads_only(first))
 
 
 def ordered(roots: Iterable[Node]) -> list[Node]:
@@ -143,9 +142,18 @@ def instructions(nodes: Iterable[Node]) -> float:
     return sum(code_size(op) for op in dict.fromkeys(n.ops[0] for n in nodes if isinstance(n, Computed)))
 
 
-def held_registers(nodes: Iterable[Node]) -> int:
-    """Registers of a thread that all copies of values take which a loop cannot compute."""
-    return sum(len(n.values) * registers_of(n.values[0].type) for n in nodes if type(n) is Node)
+def held_registers(nodes: Iterable[Node], *, loaded: bool = False) -> int:
+    """Registers of a thread that all copies of values take which a loop does not compute; `loaded` of loads alone."""
+    held = [node.values for node in nodes if type(node) is Node]
+    if loaded:
+        held = [values for values in held if (op := defining_op(values[0])) is not None and op.name in LOADS]
+    return sum(len(values) * registers_of(values[0].type) for values in held)
+
+
+def loaded_ahead(nodes: Iterable[Node]) -> int:
+    """Registers that all copies of the loads fill which a loop does an iteration ahead."""
+    ahead = [node.values for node in nodes if isinstance(node, Computed) and node.ahead]
+    return sum(len(values) * registers_of(values[0].type) for values in ahead)
 
 
 def _is_pure(op: ir.Operation) -> bool:

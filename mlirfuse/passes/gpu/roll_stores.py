@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from mlirfuse.analysis.arithmetic.code_size import code_size
+from mlirfuse.analysis.arithmetic.code_size import code_size, registers_of
 from mlirfuse.analysis.kernels import gpu_kernels
-from mlirfuse.analysis.rolling import Computed, Copied, Node, Same, Step, held_registers, instructions, ordered
+from mlirfuse.analysis.rolling import (
+    LOADS,
+    Computed,
+    Copied,
+    Node,
+    Same,
+    Step,
+    held_registers,
+    instructions,
+    loaded_ahead,
+    ordered,
+)
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_columns import stage_columns
 from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
 from mlirfuse.distribution.exchange.partials import forbid_unrolling
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS
 from mlirfuse.support.rewriting import ops_named
 
 LONG = 1024
 """Instructions of a kernel's unrolled code from which on it becomes loops. Less is assembled within some 50 ms."""
+
+MOST_REGISTERS = 255
+"""Registers that an instruction can name."""
+
+FEW_REGISTERS = 32
+"""Registers of a thread that loads may hold across a loop; where they take more, the loop loads an iteration ahead."""
 
 MOVES = 4
 """Times as many instructions as an iteration moves registers, at least, that an iteration has to have."""
@@ -36,7 +54,8 @@ class FuseRollStores(Pass):
     indexed, so the loop carries what differs between fragments, such as accumulators, and each iteration moves these
     values on by one place. This needs no shared memory, no barrier, and no more registers than unrolled code. Indices
     grow by a step each iteration, and loads of many registers are issued an iteration ahead. Code stays unrolled where
-    it is shorter than `LONG` in the whole kernel, and where moving registers is not small beside the computation.
+    it is shorter than `LONG` in the whole kernel, and where moving registers is not small beside the computation,
+    unless accumulators and loads together exceed a consumer's registers, so that unrolled code would spill.
 
     ```mlir
     %a = math.erf %acc#0 : vector<2xf32>
@@ -62,17 +81,21 @@ class FuseRollStores(Pass):
         """Rewrites the `builtin.module` in place."""
         for kernel in gpu_kernels(module):
             stores = ops_named(kernel, "fuse.stage_tile")
-            blocks = {op.block: None for op in stores}
-            if sum(code_size(op.operation) for block in blocks for op in block.operations) < LONG:
+            blocks = {op.block: [inner.operation for inner in op.block.operations] for op in stores}
+            if all(sum(map(code_size, ops)) < LONG and _loaded(ops) <= FEW_REGISTERS for ops in blocks.values()):
                 continue
-            groups = [group for op in stores if (group := _staged(op)) is not None]
-            if sum(group.instructions for group in groups) >= LONG:
-                for group in groups:
-                    self._roll(group, remarks)
+            groups = [_groups([op for op in stores if op.block == block]) for block in blocks]
+            long = sum(group.instructions for inside in groups for group in inside) >= LONG
+            for inside in groups:
+                ahead = sum(loaded_ahead(group.nodes) for group in inside)
+                spills = ahead > 0 and ahead + sum(group.accumulators for group in inside) > _free(kernel)
+                for group in inside:
+                    if long or spills:
+                        self._roll(group, remarks, at_any_cost=spills)
 
-    def _roll(self, group: Group, remarks: Remarks) -> None:
+    def _roll(self, group: Group, remarks: Remarks, *, at_any_cost: bool) -> None:
         each, held = instructions(group.nodes), held_registers(group.nodes)
-        if each < MOVES * held:
+        if each < MOVES * held and not at_any_cost:
             what = f"the loop would move {held} registers for {each:.0f} instructions an iteration"
             remarks.declined(self, what, group.op)
             return
@@ -107,8 +130,36 @@ class Group:
         """Of unrolled code, about."""
         return self.count * instructions(self.nodes)
 
+    @property
+    def accumulators(self) -> int:
+        """Registers of the sums that the stored fragments are computed from, of 32 bits an element."""
+        return self.count * sum(ir.VectorType(root.values[0].type).shape[0] for root in self.roots)
 
-def _staged(op: ir.Operation) -> Group | None:
+
+def _loaded(ops: Iterable[ir.Operation]) -> int:
+    """Registers that the loads of a block fill."""
+    return sum(registers_of(op.results[0].type) for op in ops if op.name in LOADS)
+
+
+def _free(kernel: ir.Operation) -> int:
+    """Registers of a consumer's thread for accumulators and what is loaded."""
+    counts = [
+        ir.IntegerAttr(op.attributes["count"]).value
+        for op in ops_named(kernel, "fuse.set_registers")
+        if ir.StringAttr(op.attributes["action"]).value == "increase"
+    ]
+    return min(counts, default=MOST_REGISTERS) - OTHER_REGISTERS
+
+
+def _groups(stores: Sequence[ir.Operation]) -> list[Group]:
+    """The loops that can take the place of a block's `fuse.stage_tile`s."""
+    found = [group for op in stores if (group := _staged(op, loads_ahead=False))]
+    if sum(held_registers(group.nodes, loaded=True) for group in found) <= FEW_REGISTERS:
+        return found
+    return [group for op in stores if (group := _staged(op, loads_ahead=True))]
+
+
+def _staged(op: ir.Operation, *, loads_ahead: bool) -> Group | None:
     """The steps of a thread's `fuse.stage_tile`; None where its columns do not divide into several."""
     ring, stage, *values = op.operands
     type_, transposed = ir.MemRefType(ring.type), is_transposed(op)
@@ -125,8 +176,8 @@ def _staged(op: ir.Operation) -> Group | None:
         column = arith.muli(number, arith.constant(ir.IndexType.get(), width))
         stage_columns(ring, stage, column, found, width, transposed=transposed)
 
-    copied = Copied(op.block)
-    roots = [copied.node(values) for values in zip(*copies, strict=True)]
+    copied = Copied(op.block, loads_ahead=loads_ahead)
+    roots = [copied.node(same) for same in zip(*copies, strict=True)]
     return Group(op, steps, roots, ordered(roots), emit)
 
 

@@ -40,9 +40,9 @@ def _values(names: str) -> tuple[ir.Module, list[ir.Value]]:
     return module, [known[name] for name in names.split()]
 
 
-def _node(names: str) -> tuple[ir.Module, Node]:
+def _node(names: str, *, loads_ahead: bool = False) -> tuple[ir.Module, Node]:
     module, values = _values(names)
-    return module, Copied(module.body.operations[0].regions[0].blocks[0]).node(values)
+    return module, Copied(module.body.operations[0].regions[0].blocks[0], loads_ahead=loads_ahead).node(values)
 
 
 def test_ops_that_are_alike_are_computed_from_what_differs() -> None:
@@ -51,9 +51,20 @@ def test_ops_that_are_alike_are_computed_from_what_differs() -> None:
     nodes = ordered([node])
     assert nodes[-1] is node
     held = [n for n in nodes if type(n) is Node]
-    assert len(held) == 2  # the arguments, and what is loaded: three registers need no load in the loop
+    assert len(held) == 2  # the arguments, and what is loaded
     assert held_registers(nodes) == 6
+    assert held_registers(nodes, loaded=True) == 3
     assert instructions(nodes) == 31
+    del module
+
+
+def test_loads_of_what_is_only_read_may_move_into_the_loop() -> None:
+    module, node = _node("s0 s1 s2", loads_ahead=True)
+    nodes = ordered([node])
+    assert held_registers(nodes) == 3
+    (load,) = [n for n in nodes if isinstance(n, Computed) and n.ahead]
+    assert load.ops[0].name == "memref.load"
+    assert isinstance(load.operands[1], Step)
     del module
 
 
