@@ -168,8 +168,10 @@ class _Call:
         return max((count for count, _ in arrays), default=1), sum(nbytes for _, nbytes in arrays)
 
     def _elements(self, value: Value) -> int:
-        if value.shape is not None:
-            return prod(self._evaluated(value.shape))
+        return self._origin(value) if value.shape is None else prod(self._evaluated(value.shape))
+
+    def _origin(self, value: Value) -> int:
+        """Elements of the argument or the buffer that a value is, or a view of."""
         if value.origin == "buffer":
             return prod(self._evaluated(self._program.buffers[value.position].shape))
         return prod(self._shapes.get(value.position, ()))
@@ -179,7 +181,7 @@ class _Call:
             dtype = self._program.buffers[value.position].dtype
         else:
             dtype = self._program.arguments[value.position].dtype
-        return self._elements(value) * dtype.bytes
+        return min(self._elements(value), self._origin(value)) * dtype.bytes  # views may repeat elements
 
     def _evaluated(self, shape: Sequence[Expression]) -> list[int]:
         return [extent.evaluate(self._symbols) for extent in shape]
