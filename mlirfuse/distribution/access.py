@@ -17,7 +17,7 @@ from mlirfuse.distribution.threads.scalars import add, constant, less, minimum
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.target import SECTOR
-from mlirfuse.tiling.memory import access_elements, permuted
+from mlirfuse.tiling.memory import access_elements, permuted, strides
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Access:
         width: elements of one load or store.
         vector_axis: the axis along which a fragment's elements are contiguous; None if a fragment has one element.
         streaming: whether the kernel accesses the data once only.
-        resumes: whether consecutive fragments of a warp share a sector.
+        resumes: whether accesses of a block, one after the other, share a sector.
         straddles: whether a fragment may be partly outside the buffer; a single access of `width` elements never is.
         wide: elements of one access to a fragment that is entirely inside the buffer; at least `width`.
         in_order: whether loads keep their place in program order.
@@ -89,19 +89,8 @@ def access_of(
 
     `layout_dims` gives the layout dimension of each dimension of the op's vector.
     """
-    permutation = op.attributes["permutation_map"].value
-    in_bounds = [ir.BoolAttr(b).value for b in op.attributes["in_bounds"]]
     new_buffer = d.scalars[buffer]
-    dims: list[int | None] = [None] * len(offsets)
-    clipped = set()
-    for position, expr in enumerate(permutation.results):
-        if not isinstance(expr, ir.AffineDimExpr):
-            continue
-        dim = layout_dims[position]
-        if dim is not None and tile.varies(dim):
-            dims[expr.position] = dim
-        if not in_bounds[position]:
-            clipped.add(expr.position)
+    dims, clipped = placed(op, len(offsets), layout_dims, tile)
     axis = dims.index(d.layout.vector_dim) if d.layout.vector_dim in dims else None
     declared = d.argument_attributes.get(new_buffer, {}).get(ALIGN)
     wide = access_elements(
@@ -113,19 +102,43 @@ def access_of(
         wide = width  # at most a few elements of a static extent are left over: not worth a branch
     streaming = STREAMING in op.attributes
     starts = [d.scalars[o] for o in offsets]
-    resumes = _resumes(d.layout, dims, axis, ir.MemRefType(new_buffer.type).element_type)
-    access = Access(new_buffer, starts, dims, frozenset(clipped), width, axis, streaming, resumes, straddles, wide)
+    resumes = _resumes(d.layout, dims, ir.MemRefType(new_buffer.type))
+    access = Access(new_buffer, starts, dims, clipped, width, axis, streaming, resumes, straddles, wide)
     return access if axis is None or wide == 1 else _with_axis_last(access, axis)
 
 
-def _resumes(layout: BlockedLayout, dims: Sequence[int | None], axis: int | None, element: ir.Type) -> bool:
-    """Whether one access of a warp covers less than a sector along an axis, and the warp's threads have more fragments
-    there.
+def placed(
+    op: ir.Operation, rank: int, layout_dims: Sequence[int | None], tile: Fragments
+) -> tuple[list[int | None], frozenset[int]]:
+    """Where a transfer op's tile lies in a buffer of a rank: the layout dimension that runs along each axis, and the
+    axes along which the tile may extend past the end.
     """
-    dim = dims[axis] if axis is not None else None
-    if dim is None or layout.fragments(dim) == 1:
+    permutation = op.attributes["permutation_map"].value
+    in_bounds = [ir.BoolAttr(b).value for b in op.attributes["in_bounds"]]
+    dims: list[int | None] = [None] * rank
+    clipped = set()
+    for position, expr in enumerate(permutation.results):
+        if not isinstance(expr, ir.AffineDimExpr):
+            continue
+        dim = layout_dims[position]
+        if dim is not None and tile.varies(dim):
+            dims[expr.position] = dim
+        if not in_bounds[position]:
+            clipped.add(expr.position)
+    return dims, frozenset(clipped)
+
+
+def _resumes(layout: BlockedLayout, dims: Sequence[int | None], buffer_type: ir.MemRefType) -> bool:
+    """Whether one access of a warp covers less than a sector of contiguous memory, and the block's threads have more
+    fragments there.
+    """
+    contiguous = [dim for dim, step in zip(dims, strides(buffer_type), strict=True) if step == 1 and dim is not None]
+    if not contiguous:
         return False
-    return layout.lanes[dim] * layout.vector[dim] * from_mlir(element).bytes < SECTOR
+    dim = contiguous[-1]
+    if layout.fragments(dim) * layout.warps[dim] == 1:
+        return False
+    return layout.lanes[dim] * layout.vector[dim] * from_mlir(buffer_type.element_type).bytes < SECTOR
 
 
 def _with_axis_last(access: Access, axis: int) -> Access:

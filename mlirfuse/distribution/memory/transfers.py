@@ -7,7 +7,7 @@ a thread may read only what it wrote itself, because nothing orders its reads be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
@@ -18,6 +18,7 @@ from mlirfuse.analysis.memory.shared_memory import writes_shared
 from mlirfuse.dialect.attributes import DIMS, OWN
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.memory.packed_accesses import Packing, fragment_of, load_run, packing_of, runs_of, store_run
 from mlirfuse.distribution.memory.paired_stores import exchange, store_exchanged, stores_pairs
 from mlirfuse.distribution.memory.rematerialized_addresses import rematerialized_address
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat, widen
@@ -54,6 +55,7 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
         _read_rows(d, tile, access, bounds)
         d.tiles[op.results[0]] = tile
         return
+    packing = packing_of(d, op, buffer, offsets, list(range(d.layout.rank)), tile, access.wide)
     loaded: dict[tuple[int, ...], ir.Value] = {}
 
     def make(key: Key) -> ir.Value:
@@ -65,7 +67,7 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
             loaded[coordinates] = load(access, indices, tile.width)
         return loaded[coordinates]
 
-    tile.make = make
+    tile.make = make if packing is None or OWN in op.attributes else _packed_reads(d, tile, packing)
     d.tiles[op.results[0]] = tile
     # Data that many blocks read is in a cache and can be loaded at its use; other loads start as early as possible, and
     # data that the kernel also writes is read at its place in the program.
@@ -76,6 +78,20 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
         _read_spilled_last(d, tile)
     elif access.streaming or shared or d.in_loop:
         tile.force()
+
+
+def _packed_reads(d: Distributor, tile: Fragments, packing: Packing) -> Callable[[Key], ir.Value]:
+    """A function that makes fragments of the runs of memory that they are part of."""
+    bounds, runs = Bounds(packing), dict[Key, list[ir.Value]]()
+
+    def make(key: Key) -> ir.Value:
+        run = packing.run_of(tile, key)
+        if run not in runs:
+            indices = [clamped_index(d, tile, run, packing, axis, bounds) for axis in range(len(packing.dims))]
+            runs[run] = load_run(packing, indices)
+        return fragment_of(packing, tile, key, runs[run])
+
+    return make
 
 
 def _own_copies(d: Distributor, access: Access) -> list[ir.Value]:
@@ -117,6 +133,9 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     if _has_unaligned_rows(tile, access):
         _write_rows(d, tile, access, bounds, whole)
         return
+    if packing := packing_of(d, op, buffer, offsets, dims, tile, access.wide):
+        _packed_writes(d, tile, packing, whole)
+        return
     threads, access = rematerialized_address(d, access)
     groups: dict[tuple[Check, ...], list[Key]] = {}
     for key in tile.keys():
@@ -141,6 +160,21 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
             made = values if condition is None else list(values)
             with Guard(condition):
                 _store_all(d, threads, tile, access, made, paired=paired[needed])
+
+
+def _packed_writes(d: Distributor, tile: Fragments, packing: Packing, whole: ir.Value | None) -> None:
+    """Stores the runs of memory that the fragments of a tile make up."""
+    bounds = Bounds(packing)
+    for key, values in runs_of(packing, tile, tile.at).items():
+        checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(packing.dims) if axis in packing.clipped]
+        checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if n not in packing.whole and tile.padded(key, n)]
+        inside = reduce(both, (_inside(d.threads, tile, packing, *check, bounds) for check in checks), whole)
+        with Guard(inside):
+            indices = [
+                fragment_index(d.threads, packing, axis, key[n] if n is not None else 0)
+                for axis, n in enumerate(packing.dims)
+            ]
+            store_run(packing, values, indices)
 
 
 def _splitting(tile: Fragments, access: Access, checks: Iterable[Check]) -> set[int | None]:
@@ -209,7 +243,7 @@ def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds,
 class Bounds:
     """Extents of an access's buffer, each emitted at most once."""
 
-    def __init__(self, access: Access):
+    def __init__(self, access: Access | Packing):
         self.access = access
         self.extents: dict[int, ir.Value] = {}
 
@@ -242,7 +276,7 @@ def layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
     return [next(varying) if extent != 1 else None for extent in written.shape]
 
 
-def fragment_index(threads: Threads, access: Access, axis: int, repeat: int) -> ir.Value:
+def fragment_index(threads: Threads, access: Access | Packing, axis: int, repeat: int) -> ir.Value:
     """Index along an axis of the memref of the first element of a fragment."""
     dim = access.dims[axis]
     if dim is None:
@@ -252,7 +286,9 @@ def fragment_index(threads: Threads, access: Access, axis: int, repeat: int) -> 
     return add(access.offsets[axis], threads.index(dim, repeat, in_block=in_block))
 
 
-def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: Bounds) -> ir.Value:
+def clamped_index(
+    d: Distributor, tile: Fragments, key: Key, access: Access | Packing, axis: int, bounds: Bounds
+) -> ir.Value:
     """Like `fragment_index`, clamped to the last index at which a fragment is inside the buffer."""
     dim = access.dims[axis]
     if dim is None:
@@ -270,7 +306,7 @@ def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axi
 
 
 def _inside(
-    threads: Threads, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: Bounds
+    threads: Threads, tile: Fragments, access: Access | Packing, axis_or_dim: int, repeat: int, bounds: Bounds
 ) -> ir.Value:
     """Whether a fragment is inside the buffer along an axis, or inside the tile along a dimension (-1 - dimension)."""
     if axis_or_dim >= 0:

@@ -785,3 +785,53 @@ func.func private @repeated(%x: memref<1x2xi1> {fuse.align = 16 : i64}, %y: memr
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 8, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>}
+// A thread has three channels of eight pixels: 24 neighbours in memory, which are stored as three vectors, in order.
+// CHECK-LABEL: gpu.func @packed
+// CHECK-COUNT-3: vector.load %{{.*}} : memref<3x512xf16>, vector<8xf16>
+// CHECK: %[[RUNS:.*]] = memref.collapse_shape %{{.*}} {{\[\[}}0, 1]] : memref<512x3xf16> into memref<1536xf16>
+// CHECK: %[[FIRST:.*]] = vector.from_elements %[[A:.*]]#0, %[[B:.*]]#0, %[[C:.*]]#0, %[[A]]#1, %[[B]]#1, %[[C]]#1, %[[A]]#2, %[[B]]#2 : vector<8xf16>
+// CHECK: vector.store %[[FIRST]], %[[RUNS]][%{{.*}}] {alignment = 16 : i64} : memref<1536xf16>, vector<8xf16>
+// CHECK-COUNT-2: vector.store %{{.*}}, %[[RUNS]][%{{.*}}] {alignment = 16 : i64} : memref<1536xf16>, vector<8xf16>
+func.func private @packed(%x: memref<3x512xf16> {fuse.align = 16 : i64}, %y: memref<512x3xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 256, 3>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %c256 = arith.constant 256 : index
+  %pad = arith.constant 0.0 : f16
+  scf.forall (%block) in (2) {
+    %i = arith.muli %block, %c256 : index
+    %0 = vector.transfer_read %x[%c0, %i], %pad {fuse.layout = #layout, in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : memref<3x512xf16>, vector<256x3xf16>
+    vector.transfer_write %0, %y[%i, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<256x3xf16>, memref<512x3xf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 4, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>}
+// Of rows that run time counts, the last run may be partly outside: its elements are then loaded one by one.
+// CHECK-LABEL: gpu.func @split
+// CHECK: %[[RUNS:.*]] = memref.collapse_shape %{{.*}} {{\[\[}}0, 1]] : memref<?x3xf32> into memref<?xf32>
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}} : index
+// CHECK: scf.if %[[INSIDE]] -> (vector<4xf32>, vector<4xf32>, vector<4xf32>) {
+// CHECK-COUNT-3: vector.load %[[RUNS]][%{{.*}}] {alignment = 16 : i64} : memref<?xf32>, vector<4xf32>
+// CHECK: } else {
+// CHECK: arith.minui
+// CHECK-COUNT-12: memref.load %[[RUNS]]
+func.func private @split(%x: memref<?x3xf32> {fuse.align = 16 : i64}, %y: memref<?xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 128, 3>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<128xf32>
+  %n = memref.dim %x, %c0 : memref<?x3xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%n]
+  scf.forall (%block) in (%blocks) {
+    %i = arith.muli %block, %c128 : index
+    %0 = vector.transfer_read %x[%i, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x3xf32>, vector<128x3xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<128x3xf32> to vector<128xf32>
+    vector.transfer_write %1, %y[%i] {fuse.dims = array<i64: 0>, fuse.layout = #layout, in_bounds = [false]} : vector<128xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
