@@ -9,6 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
+from mlirfuse.analysis.array_accesses import array_access
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.live import live_bytes
@@ -56,6 +57,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         persistent_loop=persistent_loop,
         finer_loop=finer,
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
+        arrays=tuple(o.access for o in operands),
         instructions=work.plain,
         special=work.special,
         double=work.double,
@@ -208,6 +210,7 @@ class _Operand:
     ):
         self.axes = axes
         self.written = written
+        self.access = array_access(tensor_type, axes, strides, align, written=written)
         self.element_bytes = from_mlir(tensor_type.element_type).bytes
         shape = list(tensor_type.shape)
         self.unit_axis = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirfuse.api.signature import Extents, Source
+from mlirfuse.api.signature import Extents, Static
 from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.errors import ArgumentError, DTypeError
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo, ScalarInfo, read_argument
@@ -99,9 +99,13 @@ def _dtype(array: np.ndarray, name: str) -> DType:
         raise DTypeError(error.message, where=name, hint=error.hint) from None
 
 
-def reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:
-    """Why extents are numbers of the compilation, as `explain` says it."""
-    return tuple(
-        f"dimension {dim} of {name_of(names, position)} is static: the function reduces it or needs it as a number"
-        for position, dim in sorted(static)
-    )
+def reasons(specs: Sequence[ArgumentSpec], static: Static, names: Sequence[str]) -> tuple[str, ...]:
+    """Why dimensions of arguments with these specs and names are static that might be dynamic."""
+    sources = static.needed | static.reordered.innermost | static.reordered.inner
+    notes = []
+    for position, dim in sorted(sources):
+        spec = specs[position]
+        if isinstance(spec, TensorSpec) and isinstance(spec.shape[dim], int):
+            name = name_of(names, position)
+            notes.append(f"dimension {dim} of {name} is static: {static.why((position, dim))}")
+    return tuple(notes)

@@ -23,8 +23,9 @@ from mlirfuse.api.options import (
     check_options,
     device_target,
 )
-from mlirfuse.api.signature import Extents, Source
-from mlirfuse.builder.errors import NeedsStatic
+from mlirfuse.api.signature import Extents, Static
+from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
+from mlirfuse.builder.extents import Reordered
 from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compiler.compile import Compiled, Lowered, set_requests
@@ -97,7 +98,7 @@ class Fused(Generic[_P, _R]):
         self._fast_math, self._fusion = fast_math, fusion == "auto"
         self._mix_order, self._grid_reduction = mix_order, grid_reduction
         self._lock = RLock()
-        self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
+        self._static: dict[tuple[ArgumentSpec, ...], Static] = {}
         self._compiled: dict[tuple[object, ...], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         self._names = tuple(self._signature.parameters)
@@ -225,12 +226,14 @@ class Fused(Generic[_P, _R]):
         target: Target,
         notes: tuple[str, ...] = (),
         device: str | None = None,
+        copies: tuple[int, ...] = (),
+        order: Reordered | None = None,
         *,
         dynamic_products: bool,
-        copies: tuple[int, ...] = (),
     ) -> Lowered:
+        context, fusion = make_context(), self._fusion
         module = trace(
-            self._fn, list(specs), context=make_context(), dynamic_products=dynamic_products, fusion=self._fusion
+            self._fn, list(specs), context=context, dynamic_products=dynamic_products, fusion=fusion, known=order
         )
         mix_order, grid_reduction = self._mix_order, self._grid_reduction
         schedules = self._schedules
@@ -249,23 +252,21 @@ class Fused(Generic[_P, _R]):
         The results that `copies` numbers are no views, but arrays of their own.
         """
         with self._lock:
-            dynamic = describe(Extents())
+            dynamic, products = describe(Extents()), self._dynamic_products
             while True:
-                static = self._static.get(dynamic, frozenset())
+                static = self._static.get(dynamic, Static())
                 specs = describe(Extents(static))
                 known = self._compiled.get((specs, target, device, copies))
                 if known is not None:
                     return known
                 try:
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
-                    notes = (note, *reasons(static, self._names))
-                    products = self._dynamic_products
-                    lowered = self._lower(specs, target, notes, device, dynamic_products=products, copies=copies)
+                    notes = (note, *reasons(specs, static, self._names))
+                    order = static.reordered
+                    lowered = self._lower(specs, target, notes, device, copies, order, dynamic_products=products)
                     compiled = lowered.compile_to_interpret() if self._interprets else lowered.compile()
-                except (NeedsStatic, UnreadExtentError) as need:
-                    if static.issuperset(need.sources):
-                        raise
-                    self._static[dynamic] = static.union(need.sources)
+                except (NeedsStatic, UnreadExtentError, ChangesOrder) as need:
+                    self._static[dynamic] = static.after(need)
                     continue
                 self._compiled[(specs, target, device, copies)] = compiled
                 return compiled
@@ -346,6 +347,7 @@ def fuse(
     - in reductions over leading dimensions other than the first ones in a row, such as `axis=1` or `axis=(0, 2)` of
       three dimensions, or that keep a dimension of dynamic extent: blocks loop over the leading dimensions together,
       and their tiles hold the others;
+    - in dimensions behind the first one that change their place in memory: the new last one, and others up to 128;
     - in matrix products (see `dynamic_products`), and where Python computes with `shape` for another purpose than a
       shape.
 

@@ -9,22 +9,70 @@ extents of 0, so that no kernel is launched for empty arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
+from mlirfuse.builder.extents import UNCHANGED, Reordered
 from mlirfuse.builder.spec import Stride, TensorSpec
+from mlirfuse.errors import UnreadExtentError
 from mlirfuse.support.dtypes import DType
 
 Source = tuple[int, int]
 """(argument, dimension)"""
+
+SMALL = 128
+"""Extents up to which a tile holds a dimension whole, so that a kernel that changes the order of memory is chosen by
+them: channels, heads, windows, sides of patches and small images."""
+
+
+@dataclass(frozen=True)
+class Static:
+    """Dimensions that are compiled for their extents.
+
+    Attributes:
+        needed: those that the function reduces or needs as a number.
+        reordered: those whose order in memory it changes: the ones that become the innermost of an array, and of the
+            others those that are small.
+    """
+
+    needed: frozenset[Source] = frozenset()
+    reordered: Reordered = UNCHANGED
+
+    def has(self, source: Source, extent: int) -> bool:
+        """Whether a dimension is compiled for its extent, which is so many."""
+        small = extent <= SMALL and source in self.reordered.inner
+        return small or source in self.needed or source in self.reordered.innermost
+
+    def after(self, found: NeedsStatic | UnreadExtentError | ChangesOrder) -> Static:
+        """With what a trace or a pass found; raises that where it is known already."""
+        if isinstance(found, ChangesOrder):
+            more = replace(self, reordered=self.reordered | found.reordered)
+        else:
+            more = replace(self, needed=self.needed.union(found.sources))
+        if more == self:
+            raise found
+        return more
+
+    def why(self, source: Source) -> str:
+        """What a dimension is compiled for."""
+        if source in self.needed:
+            return "the function reduces it or needs it as a number"
+        up_to = "" if source in self.reordered.innermost else f", up to {SMALL}"
+        return f"the function changes the order of memory{up_to}"
+
+
+NONE = Static()
+"""No dimension is compiled for its extent."""
 
 
 class Extents:
     """Names the dynamic extents of one signature: equal numbers get equal names, in order of appearance.
 
     Args:
-        static: dimensions that have to be static because the function needs their extents as numbers.
+        static: dimensions that are compiled for their extents.
     """
 
-    def __init__(self, static: frozenset[Source] = frozenset()):
+    def __init__(self, static: Static = NONE):
         self.static = static
         self.names: dict[int, str] = {}
         self.rows: frozenset[int] = frozenset()
@@ -48,7 +96,7 @@ class Extents:
         entries: list[int | str] = []
         for dim, extent in enumerate(shape):
             leads = dim < len(shape) - 1 or (len(shape) == 1 and extent in self.rows)
-            dynamic = leads and extent > 1 and (position, dim) not in self.static
+            dynamic = leads and extent > 1 and not self.static.has((position, dim), extent)
             entries.append(self.names.setdefault(extent, f"n{len(self.names)}") if dynamic else extent)
         layout = None if _is_contiguous(shape, strides) else _layout(shape, strides)
         return TensorSpec(entries, dtype, align=align, strides=layout)

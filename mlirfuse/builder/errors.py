@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mlirfuse.errors import TraceError
+
+if TYPE_CHECKING:
+    from mlirfuse.builder.extents import Reordered
 
 
 class ControlFlowError(TraceError):
@@ -27,3 +32,15 @@ class NeedsStatic(TraceError):
 
     symbol: str
     sources: tuple[tuple[int, int], ...]
+
+
+class ChangesOrder(TraceError):
+    """A function changes the order of dimensions in memory, and its kernels had better be compiled for their extents.
+
+    Attributes:
+        reordered: these dimensions.
+    """
+
+    def __init__(self, reordered: Reordered):
+        super().__init__("the function changes the order of dimensions in memory")
+        self.reordered = reordered

@@ -6,6 +6,8 @@ runtime checks the equality on every call (see `trace.equal_extents`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from mlir import ir
@@ -49,6 +51,44 @@ class Symbol:
         drop._parent = keep
         keep.sources += drop.sources
         return True
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """Dimensions of arguments, as (argument, dimension), whose order in memory a function changes, or reduces around.
+
+    Such a kernel is chosen by these extents. A leading dimension is never among them: it counts rows,
+    whatever their order.
+
+    Attributes:
+        innermost: dimensions that become the last of an array, along which vectors run.
+        inner: all others.
+    """
+
+    innermost: frozenset[tuple[int, int]] = frozenset()
+    inner: frozenset[tuple[int, int]] = frozenset()
+
+    def __or__(self, other: Reordered) -> Reordered:
+        return Reordered(self.innermost | other.innermost, self.inner | other.inner)
+
+    def after(self, shape: Shape, axes: Sequence[int]) -> Reordered:
+        """With what a permutation moves: dimension i of the result is dimension `axes[i]` of the shape."""
+        kept = [a for a in axes if not is_one(shape[a])]
+        if kept == sorted(kept):
+            return self
+        sources = [{s for symbol in _symbols(shape[a]) for s in symbol.sources if s[1]} for a in kept]
+        return self | Reordered(frozenset(sources[-1]), frozenset().union(*sources[:-1]))
+
+    def between(self, shape: Shape, axes: Sequence[int]) -> Reordered:
+        """With the dimensions that lie between those that are reduced, as the columns of windows do."""
+        sources = [_symbols(shape[d]) for d in range(min(axes, default=0), max(axes, default=0)) if d not in axes]
+        return self | Reordered(
+            inner=frozenset(s for symbols in sources for one in symbols for s in one.sources if s[1])
+        )
+
+
+UNCHANGED = Reordered()
+"""No dimension changes its place."""
 
 
 class Dim:

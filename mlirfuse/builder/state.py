@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from mlir import ir
 from mlir.dialects import arith
 
-from mlirfuse.builder.extents import Dim, Extent, Shape, show
+from mlirfuse.builder.extents import UNCHANGED, Dim, Extent, Shape, show
 from mlirfuse.builder.source import at_user_line, outermost_call, position_of, user_frame
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import TraceError
@@ -41,6 +41,7 @@ class TraceState:
         fusion: bool = True,
     ):
         self.context = context
+        self.reordered = UNCHANGED
         self.fusion = fusion
         self._call: FrameType | None = None
         self._operation = -1

@@ -10,7 +10,8 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.builder.arguments import declare, erase_unused_sizes, make_symbols, traced_argument
-from mlirfuse.builder.extents import Symbol
+from mlirfuse.builder.errors import ChangesOrder
+from mlirfuse.builder.extents import Reordered, Symbol
 from mlirfuse.builder.signature import bind
 from mlirfuse.builder.source import Position, position_of_function
 from mlirfuse.builder.spec import ArgumentSpec
@@ -28,6 +29,7 @@ def trace(
     name: str | None = None,
     dynamic_products: bool = False,
     fusion: bool = True,
+    known: Reordered | None = None,
 ) -> ir.Module:
     """Calls `fn` on traced values and returns a module with one `func.func` of what it computed.
 
@@ -40,6 +42,7 @@ def trace(
         dynamic_products: whether matrix products may have rows and columns of dynamic extents. Tiles are chosen by
             these extents, so the kernel may be slower than one for known ones.
         fusion: whether operations of the function may share kernels; otherwise `fuse.operation` keeps them apart.
+        known: dimensions whose order in memory the function may change; None for any.
 
     Besides those of docs/architecture.md, the function gets the attributes `fuse.results` and
     `fuse.equal_extents`, which `result_structure` and `equal_extents` read.
@@ -48,6 +51,7 @@ def trace(
         ArgumentError: the specs do not fit the function's parameters.
         TraceError: the function cannot be traced, or returns anything but tensors.
         NeedsStatic: the function cannot be traced while a certain extent is dynamic.
+        ChangesOrder: it changes the order in memory of dimensions that are not `known`.
     """
     signature = bind(fn, specs)
     position = position_of_function(fn)
@@ -67,6 +71,8 @@ def trace(
         structure, results = _results(signature.call(values), state, position)
     finally:
         state.close()
+    if known is not None and state.reordered | known != known:
+        raise ChangesOrder(state.reordered)
     with context, function.location:
         with ir.InsertionPoint(block):
             func.ReturnOp([result.value for result in results])

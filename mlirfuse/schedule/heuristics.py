@@ -15,6 +15,8 @@ from mlirfuse.schedule.grid.second_stage import cheapest_grid_reduction, with_gr
 from mlirfuse.schedule.grid.wide_rows import column_schedule, fills, finer_schedule
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.orders.candidates import ordered_candidates
+from mlirfuse.schedule.orders.windows import window_candidates
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import row_candidates
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule, shared_schedule
@@ -22,7 +24,7 @@ from mlirfuse.schedule.rows.column_tiles import column_tile_schedule
 from mlirfuse.schedule.rows.cost import row_cost
 from mlirfuse.schedule.rows.layouts import unaligned_vector
 from mlirfuse.schedule.rows.transposed import transposed_schedule
-from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
 ELEMENTWISE_THREADS = 256
@@ -62,7 +64,13 @@ def _choose_family(problem: Problem, target: Target) -> Schedule:
     if problem.persistent_loop and not problem.loop_is_optional:
         return _choose_loop(problem, target)
     if not problem.reduced:
-        return elementwise_schedule(problem)
+        return _fastest_order(problem, target)
+    windows = [s for s in window_candidates(problem) if not check_schedule(s, problem.extents, problem.reduced, target)]
+    return _fastest(problem, target, [_choose_rows(problem, target), *windows])
+
+
+def _choose_rows(problem: Problem, target: Target) -> Schedule:
+    """The schedule of rows, in registers or in chunks."""
     candidates = list(row_candidates(problem, target))
     alone = [c for c in candidates if c.schedule.layout.cluster == 1]
     if (
@@ -87,6 +95,23 @@ def _choose_family(problem: Problem, target: Target) -> Schedule:
         if choice:
             return min(choice, key=lambda c: row_cost(c, problem, target)).schedule
     return multi_pass_schedule(problem, target)
+
+
+def _fastest_order(problem: Problem, target: Target) -> Schedule:
+    """The elementwise schedule that is predicted to be the fastest, the usual one where others gain nothing."""
+    usual = elementwise_schedule(problem)
+    found = (s for s in ordered_candidates(problem) if not check_schedule(s, problem.extents, problem.reduced, target))
+    return _fastest(problem, target, [usual, *found])
+
+
+def _fastest(problem: Problem, target: Target, found: list[Schedule]) -> Schedule:
+    """The schedule of the least predicted time."""
+    from mlirfuse.machine.lookup import machine_of  # here, as `predict` imports the proposals of all families
+    from mlirfuse.schedule.predict.predict import predict
+    from mlirfuse.schedule.predict.space import with_extents
+
+    sized, machine = with_extents(problem), machine_of(target)
+    return min(found, key=lambda schedule: predict(schedule, sized, machine).microseconds)
 
 
 def _leaves_sms_idle(problem: Problem, target: Target) -> bool:

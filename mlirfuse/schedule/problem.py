@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+
 
 @dataclass(frozen=True)
 class RowReduction:
@@ -96,6 +98,7 @@ class Problem:
             loop.
         loop_is_optional: whether blocks could do all reductions alone, too.
         transposed: the traffic that is contiguous along another dimension; None if there is none.
+        arrays: what the kernel reads and writes, and how it lies in memory.
         instructions: thread instructions an element of the space, without accesses to memory.
         special: of special functions, the same.
         double: operations in double precision, the same.
@@ -120,6 +123,7 @@ class Problem:
     finer_loop: PersistentLoopProblem | None = None
     loop_is_optional: bool = False
     transposed: TransposedProblem | None = None
+    arrays: tuple[ArrayAccess, ...] = ()
     instructions: float = 0.0
     special: float = 0.0
     double: float = 0.0

@@ -13,6 +13,8 @@ from mlirfuse.schedule.grid.heuristics import complete
 from mlirfuse.schedule.grid.second_stage import with_grid_reduction
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
 from mlirfuse.schedule.heuristics import elementwise_schedule
+from mlirfuse.schedule.orders.candidates import ordered_candidates
+from mlirfuse.schedule.orders.windows import window_candidates
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import row_candidates
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule, narrow_multi_pass_schedule, shared_schedule
@@ -57,6 +59,7 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
         yield "transposed" if problem.transposed else "elementwise", _elementwise(problem)
         return
     if not needs_grid:
+        yield "windows", window_candidates(problem)
         yield "rows", (candidate.schedule for candidate in row_candidates(problem, target))
         yield "chunked", _chunked(problem, target)
         yield "streamed", streamed_schedules(problem, target)
@@ -70,6 +73,7 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
 
 def _elementwise(problem: Problem) -> Iterator[Schedule]:
     """With vectors of every width, and without tiles that are transposed through shared memory."""
+    yield from ordered_candidates(problem)
     while True:
         yield elementwise_schedule(problem)
         yield elementwise_schedule(replace(problem, transposed=None))

@@ -56,6 +56,7 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
         )
     if permutation == tuple(range(source.ndim)):
         return x
+    source.state.reordered = source.state.reordered.after(source.shape, permutation)
     return transpose(source, permutation)  # type: ignore[return-value]
 
 

@@ -203,6 +203,7 @@ def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: floa
     left = source.shape[len(axes) :]
     if axes != tuple(range(len(axes))) or [extent for extent in left if isinstance(extent, Dim)]:
         axes = _static_axes(name, source, axis)
+    source.state.reordered = source.state.reordered.between(source.shape, axes)
     check_computes(dtype, name)
     wide = _accumulator(dtype)
 

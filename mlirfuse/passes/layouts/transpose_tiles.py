@@ -27,10 +27,11 @@ class FuseTransposeTiles(Pass):
     """Gives reads and writes of tiles of arrays that are contiguous along another dimension the transposed layout.
 
     Requires tile programs whose schedule has `transposed`. A read of a whole tile of an array whose contiguous axis
-    runs along the transposed dimension gets the transposed layout, and `fuse.convert_layout` takes the tile to the
-    schedule's, together with all tiles of its type that are read before the first use of one; a write converts its tile
-    likewise. So accesses of every array are coalesced, and the transposition goes through shared memory. Ops with
-    a layout keep it. For the order of tiles in the grid see `fuse-tile-persistent`.
+    runs along the transposed dimension (and its next axes along the dimensions `then`) gets the transposed layout, and
+    `fuse.convert_layout` takes the tile to the schedule's, together with all tiles of its type that are read before the
+    first use of one; a write converts its tile likewise. So accesses of every array are coalesced, and the
+    transposition goes through shared memory. Ops with a layout keep it. For the order of tiles in the grid see
+    `fuse-tile-persistent`.
 
     ```mlir
     %0 = vector.transfer_read %x[%j, %i], %pad {permutation_map = #transposed} : memref<?x512xf32>, vector<32x32xf32>
@@ -114,7 +115,9 @@ class _TransposedAccesses:
         """Whether an op accesses a whole tile of a buffer that is contiguous along the transposed dimension."""
         if LAYOUT in op.attributes or tuple(ir.VectorType(tile.type).shape) != self.layout.extents:
             return False
-        return _contiguous_dim(op, buffer) == self.transposed.dim
+        if not self.transposed.then:
+            return _contiguous_dim(op, buffer) == self.transposed.dim
+        return self.transposed.takes(_memory_order(op, buffer), self.layout.extents)
 
 
 def _is_uncoalesced(op: ir.Operation, layout: BlockedLayout) -> bool:
@@ -129,6 +132,17 @@ def _contiguous_dim(op: ir.Operation, buffer: ir.Value) -> int | None:
     steps = strides(ir.MemRefType(buffer.type))
     axes = [expr.position if isinstance(expr, ir.AffineDimExpr) else None for expr in _places(op)]
     return next((dim for dim, axis in enumerate(axes) if axis is not None and steps[axis] == 1), None)
+
+
+def _memory_order(op: ir.Operation, buffer: ir.Value) -> list[int]:
+    """The dimensions of an access's tile in the order of memory, the innermost first; run-time strides are the largest
+    ones.
+    """
+    steps = strides(ir.MemRefType(buffer.type))
+    axes = [expr.position if isinstance(expr, ir.AffineDimExpr) else None for expr in _places(op)]
+    dims = {axis: dim for dim, axis in enumerate(axes) if axis is not None}
+    known = sorted((a for a in dims if steps[a] is not None), key=lambda a: (steps[a], -a))
+    return [dims[a] for a in (*known, *sorted((a for a in dims if steps[a] is None), reverse=True))]
 
 
 def _places(op: ir.Operation) -> Sequence[ir.AffineExpr]:

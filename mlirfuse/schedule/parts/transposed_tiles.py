@@ -19,11 +19,19 @@ class TransposedTiles:
         layout: of their reads and writes, from or to which tiles go through shared memory.
         mirrored: whether the tiles at (i, j) and (j, i) of the last two dimensions are neighbours in the grid's order,
             because they read the same parts of an array: one of them finds these in the L2.
+        then: the dimensions that follow `dim` in memory, outwards, among those that a tile extends along; empty where
+            `dim` alone tells these arrays from others.
     """
 
     dim: int
     layout: BlockedLayout
     mirrored: bool = False
+    then: tuple[int, ...] = ()
+
+    def takes(self, order: Sequence[int], tile: Sequence[int]) -> bool:
+        """Whether arrays of a memory order, the innermost dimension first, are among these."""
+        inner = tuple(d for d in order if tile[d] > 1)
+        return inner[:1] == (self.dim,) and inner[1 : 1 + len(self.then)] == self.then
 
     def check(self, layout: BlockedLayout, tile: tuple[int, ...], extents: Sequence[int | None]) -> str | None:
         """What makes it illegal beside the schedule's layout and tile in an iteration space, or None."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.predict.accesses import traffic
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges
 from mlirfuse.schedule.predict.instructions import add_elements, add_exchanges, own_waits
@@ -47,7 +49,17 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.l1 = (read + written) * lines
     if problem.column_bytes and reductions:
         columns_traffic(work, schedule, problem, extents, device)
-    if problem.transposed is not None:
+    if problem.arrays and layout.is_alone(problem.reduced):
+        moved = traffic(schedule, problem.arrays, extents)
+        work.l2_read, work.l2_written, work.l1, work.shared = moved.read, moved.written, moved.l1, moved.shared
+        accesses = moved.instructions * WARP / covered
+        # Arrays that are broadcast over part of the space are smaller than that, and the results of reductions are not
+        # counted for other schedules: only what is written beside them.
+        work.read = min(work.read, _bytes(problem, extents, written=False))
+        work.l2_written -= max(0, _bytes(problem, extents, written=True) - written)
+        if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
+            work.read -= total * problem.transposed.bytes  # the neighbouring tile leaves it in the L2
+    elif problem.transposed is not None:
         accesses += _transposed(work, schedule, problem, extents, total)
     add_elements(work, problem, covered, accesses)
     add_exchanges(work, exchanged, blocks)
@@ -55,6 +67,11 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.barriers = reductions * exchanged.meets + (1 if schedule.transposed else 0)
     work.cluster_barriers = reductions if exchanged.joins else 0
     return work
+
+
+def _bytes(problem: Problem, extents: tuple[int, ...], *, written: bool) -> int:
+    """Bytes of all arrays that a kernel reads, or writes."""
+    return sum(a.bytes * prod(extents[d] for d in a.dims) for a in problem.arrays if a.written == written)
 
 
 def _transposed(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], total: int) -> float:

@@ -28,15 +28,15 @@ func.func private @chosen(%x: tensor<?x4096xf32>) -> tensor<?xf32> attributes {f
 // CHECK-SAME: layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 2, 16>, repeats = array<i64: 4, 1>, vector = array<i64: 1, 4>, warps = array<i64: 8, 1>}
 // CHECK-SAME: tile = array<i64: 64, 64>
 // CHECK-SAME: transposed = {dim = 0 : i64, layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 16, 2>, repeats = array<i64: 1, 4>, vector = array<i64: 4, 1>, warps = array<i64: 1, 8>}, mirrored = false}
-func.func private @transpose(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> attributes {fuse.kernel} {
-  %e = tensor.empty() : tensor<1024x512xf32>
+func.func private @transpose(%x: tensor<4096x8192xf32>) -> tensor<8192x4096xf32> attributes {fuse.kernel} {
+  %e = tensor.empty() : tensor<8192x4096xf32>
   %0 = linalg.generic {indexing_maps = [#id, #transposed], iterator_types = ["parallel", "parallel"]}
-       ins(%x : tensor<512x1024xf32>) outs(%e : tensor<1024x512xf32>) {
+       ins(%x : tensor<4096x8192xf32>) outs(%e : tensor<8192x4096xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %a, %a : f32
     linalg.yield %v : f32
-  } -> tensor<1024x512xf32>
-  return %0 : tensor<1024x512xf32>
+  } -> tensor<8192x4096xf32>
+  return %0 : tensor<8192x4096xf32>
 }
 
 // -----
@@ -46,19 +46,19 @@ func.func private @transpose(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> a
 // Tiles at (i, j) and (j, i) read the same two regions of an array.
 // CHECK-LABEL: func.func private @mirrored
 // CHECK-SAME: transposed = {{.*}} mirrored = true
-// Rows shorter than a sector have no tiles in shared memory: lanes lie along the rows of one array, and vectors along those of the other.
+// Rows shorter than a sector have no tiles in shared memory: a thread holds a row whole, and stores it in one run.
 // CHECK-LABEL: func.func private @narrow
 // CHECK-NOT: transposed
-// CHECK-SAME: lanes = array<i64: 8, 4>
-func.func private @mirrored(%x: tensor<512x512xf32>) -> tensor<512x512xf32> attributes {fuse.kernel} {
-  %e = tensor.empty() : tensor<512x512xf32>
+// CHECK-SAME: lanes = array<i64: 1, 32>, repeats = array<i64: 5, 1>
+func.func private @mirrored(%x: tensor<8192x8192xf32>) -> tensor<8192x8192xf32> attributes {fuse.kernel} {
+  %e = tensor.empty() : tensor<8192x8192xf32>
   %0 = linalg.generic {indexing_maps = [#id, #transposed, #id], iterator_types = ["parallel", "parallel"]}
-       ins(%x, %x : tensor<512x512xf32>, tensor<512x512xf32>) outs(%e : tensor<512x512xf32>) {
+       ins(%x, %x : tensor<8192x8192xf32>, tensor<8192x8192xf32>) outs(%e : tensor<8192x8192xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %v = arith.addf %a, %b : f32
     linalg.yield %v : f32
-  } -> tensor<512x512xf32>
-  return %0 : tensor<512x512xf32>
+  } -> tensor<8192x8192xf32>
+  return %0 : tensor<8192x8192xf32>
 }
 func.func private @narrow(%x: tensor<5x1024xf32>) -> tensor<1024x5xf32> attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<1024x5xf32>
@@ -516,4 +516,42 @@ func.func @host(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> attributes {
     tile = array<i64: 1, 1024>}}]}} {
   %0 = func.call @spilled(%x) : (tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %0 : tensor<?x4096xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#last = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
+// A thread has all three channels of its pixels: it reads vectors of each plane, and writes them as one run.
+// CHECK-LABEL: func.func private @channels_last
+// CHECK-SAME: lanes = array<i64: 1, 1, 32>, repeats = array<i64: 1, 3, 1>, vector = array<i64: 1, 1, 4>
+func.func private @channels_last(%x: tensor<64x3x262144xf16>) -> tensor<64x262144x3xf16> attributes {fuse.kernel} {
+  %e = tensor.empty() : tensor<64x262144x3xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #last], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x : tensor<64x3x262144xf16>) outs(%e : tensor<64x262144x3xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    %v = arith.addf %a, %a : f16
+    linalg.yield %v : f16
+  } -> tensor<64x262144x3xf16>
+  return %0 : tensor<64x262144x3xf16>
+}
+
+// -----
+
+#id = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#kept = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+// A thread reduces a window alone, and lanes lie along the windows of a row.
+// CHECK-LABEL: func.func private @windows
+// CHECK-SAME: lanes = array<i64: {{[0-9]+}}, 1, {{[0-9]+}}, 1>, repeats = array<i64: 1, 2, {{[0-9]+}}, 2>
+func.func private @windows(%x: tensor<65536x2x112x2xf32>) -> tensor<65536x112xf32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<65536x112xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<65536x112xf32>) -> tensor<65536x112xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "reduction", "parallel", "reduction"]}
+       ins(%x : tensor<65536x2x112x2xf32>) outs(%f : tensor<65536x112xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<65536x112xf32>
+  return %0 : tensor<65536x112xf32>
 }

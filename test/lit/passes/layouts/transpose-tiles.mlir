@@ -99,3 +99,30 @@ func.func private @scheduled_so_kernel(%x: memref<64x32xf32>, %y: memref<32x64xf
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#other = affine_map<(d0, d1, d2) -> (d1, d0, d2)>
+#layout = {vector = array<i64: 1, 1, 2>, lanes = array<i64: 2, 16, 1>, warps = array<i64: 1, 1, 1>, repeats = array<i64: 8, 1, 1>, blocks = array<i64: 1, 1, 1>}
+#across = {vector = array<i64: 1, 1, 2>, lanes = array<i64: 16, 2, 1>, warps = array<i64: 1, 1, 1>, repeats = array<i64: 1, 8, 1>, blocks = array<i64: 1, 1, 1>}
+// Both arrays are contiguous along the last dimension, which is short: the one behind it tells them apart.
+// CHECK-LABEL: func.func private @pairs_kernel
+// CHECK: %[[X:.*]] = vector.transfer_read
+// CHECK-NOT: fuse.layout
+// CHECK: %[[SUM:.*]] = arith.addf
+// CHECK: %[[T:.*]] = "fuse.convert_layout"(%[[SUM]]) {fuse.layout = {{.*}}lanes = array<i64: 16, 2, 1>
+// CHECK: vector.transfer_write %[[T]], {{.*}}fuse.layout = {{.*}}lanes = array<i64: 16, 2, 1>
+// expected-remark @below {{0 read(s) and 1 write(s) through shared memory}}
+func.func private @pairs_kernel(%x: memref<16x64x2xf32>, %y: memref<64x16x2xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 16, 16, 2>, layout = #layout, transposed = {dim = 2, then = array<i64: 0>, layout = #across}}} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %pad = arith.constant 0.0 : f32
+  scf.forall (%block) in (4) {
+    %j = arith.muli %block, %c16 : index
+    %0 = vector.transfer_read %x[%c0, %j, %c0], %pad {in_bounds = [true, true, true]} : memref<16x64x2xf32>, vector<16x16x2xf32>
+    %1 = arith.addf %0, %0 : vector<16x16x2xf32>
+    vector.transfer_write %1, %y[%j, %c0, %c0] {in_bounds = [true, true, true], permutation_map = #other} : vector<16x16x2xf32>, memref<64x16x2xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

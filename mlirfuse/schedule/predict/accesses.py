@@ -1,0 +1,153 @@
+"""Sectors, cache lines and instructions of an elementwise kernel's accesses, counted from the addresses of a warp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd, prod
+
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import LINE, SECTOR
+
+GATHERED_LINES = 6
+"""Lines that a warp writes piece by piece, each run in consecutive instructions, whose sectors reach the L2 whole."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What the accesses to one array, or to several, move and take.
+
+    Attributes:
+        read: bytes of sectors that SMs read from the L2.
+        written: bytes of sectors that they write.
+        l1: bytes of the lines that warps touch, one instruction at a time.
+        shared: bytes of accesses to shared memory, likewise.
+        instructions: of warps, that access memory.
+    """
+
+    read: float = 0.0
+    written: float = 0.0
+    l1: float = 0.0
+    shared: float = 0.0
+    instructions: float = 0.0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            self.read + other.read,
+            self.written + other.written,
+            self.l1 + other.l1,
+            self.shared + other.shared,
+            self.instructions + other.instructions,
+        )
+
+
+def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: Sequence[int]) -> Traffic:
+    """The accesses of a whole grid, one block a tile.
+
+    Args:
+        schedule: of an elementwise kernel.
+        arrays: those that it reads and writes.
+        extents: of the iteration space.
+    """
+    blocks = prod(-(-n // t) for n, t in zip(extents, schedule.tile, strict=True))
+    total = Traffic()
+    for array in arrays:
+        layout = layout_of(schedule, array)
+        total += _of_block(array, layout, schedule, extents, blocks)
+    return total
+
+
+def layout_of(schedule: Schedule, array: ArrayAccess) -> BlockedLayout:
+    """The layout in which a schedule accesses an array."""
+    staged = schedule.transposed
+    return staged.layout if staged is not None and staged.takes(array.order, schedule.tile) else schedule.layout
+
+
+def _of_block(
+    array: ArrayAccess, layout: BlockedLayout, schedule: Schedule, extents: Sequence[int], blocks: int
+) -> Traffic:
+    """One array's share."""
+    steps = array.steps(extents)
+    width = thread_access(array, layout, extents)
+    lanes = tuple(
+        (layout.lanes[d], steps.get(d, 0) * layout.step(d) * array.bytes)
+        for d in reversed(range(layout.rank))
+        if layout.lanes[d] > 1
+    )
+    sectors: float
+    sectors, lines = touched(lanes, width * array.bytes)
+    held = prod(layout.fragments(d) * layout.vector[d] for d in array.dims)
+    warps = layout.threads // 32
+    each = held / width * warps * blocks
+    covered = prod(schedule.tile[d] for d in array.dims) * blocks * array.bytes
+    run = array.run(schedule.tile, extents) * array.bytes
+    inside = prod(min(extents[d], schedule.tile[d]) / schedule.tile[d] for d in array.dims)
+    shared = 0.0
+    if layout != schedule.layout:
+        shared = _through_shared(layout, schedule.layout, array) * warps * blocks
+    if array.written:
+        # Parts of a sector that different instructions write go to the L2 one by one, unless the SM gathers them.
+        run = _run(array, layout, extents)
+        whole, spanned = touched(lanes, run * array.bytes)
+        if spanned <= GATHERED_LINES:
+            sectors = min(sectors, whole * width / run)
+        return Traffic(
+            written=each * sectors * SECTOR * inside, l1=each * lines * LINE, shared=shared, instructions=each
+        )
+    # The L1 has the rest of a sector for later instructions of the block: what is left is the ends of runs.
+    waste = (-(-run // SECTOR) * SECTOR + (0 if run % SECTOR == 0 else SECTOR / 2)) / run
+    waste = max(1.0, min(waste, SECTOR / array.bytes))
+    return Traffic(read=covered * inside * waste, l1=each * lines * LINE, shared=shared, instructions=each)
+
+
+def thread_access(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> int:
+    """Elements of one access to what a thread has side by side in memory."""
+    run = _run(array, layout, extents)
+    aligned = gcd(WIDEST_ACCESS, array.alignment)
+    for stride in array.strides:
+        if stride is not None and stride >= run:
+            aligned = gcd(aligned, stride * array.bytes)
+    return max(1, gcd(aligned, run * array.bytes) // array.bytes)
+
+
+def _run(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> int:
+    """Elements that a thread has side by side in memory."""
+    run, steps = 1, array.steps(extents)
+    for d in array.order:
+        if steps[d] != run:
+            break
+        alone = layout.lanes[d] * layout.warps[d] * layout.blocks[d] == 1
+        if not alone or layout.extents[d] != extents[d]:
+            return run * layout.vector[d]
+        run *= extents[d]
+    return run
+
+
+@lru_cache(maxsize=4096)
+def touched(lanes: tuple[tuple[int, int], ...], width: int) -> tuple[int, int]:
+    """Sectors and lines of one access of a warp.
+
+    Args:
+        lanes: how many lie along each dimension, and bytes from one to the next.
+        width: bytes of a lane's access.
+    """
+    addresses = [0]
+    for count, step in lanes:
+        addresses = [address + lane * step for lane in range(count) for address in addresses]
+    sectors = {part for a in addresses for part in range(a // SECTOR, (a + width - 1) // SECTOR + 1)}
+    return len(sectors), len({sector * SECTOR // LINE for sector in sectors})
+
+
+def _through_shared(one: BlockedLayout, other: BlockedLayout, array: ArrayAccess) -> float:
+    """Bytes of a warp's accesses to shared memory between two layouts, of which one has vectors along its rows."""
+    inner = max(d for d, extent in enumerate(one.extents) if extent > 1)
+    total = 0.0
+    for layout in (one, other):
+        held = prod(layout.fragments(d) * layout.vector[d] for d in array.dims)
+        width = layout.vector[inner]
+        total += held / width * max(LINE, width * array.bytes * 32)
+    return total

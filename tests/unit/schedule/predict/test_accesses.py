@@ -1,0 +1,51 @@
+"""Sectors and lines of elementwise schedules, counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
+from mlirfuse.schedule.predict.accesses import thread_access, touched, traffic
+from mlirfuse.schedule.schedule import Schedule
+
+EXTENTS = (1024, 1024)
+ROWS = ArrayAccess((0, 1), (1024, 1), 4, 16, False, True)
+COLUMNS = ArrayAccess((1, 0), (1024, 1), 4, 16, True, True)
+ALONG = BlockedLayout((1, 4), (4, 8), (8, 1), (1, 1), (1, 1))
+ACROSS = BlockedLayout((4, 1), (8, 4), (1, 8), (1, 1), (1, 1))
+BYTES = 4 * 1024 * 1024
+
+
+def test_a_warp_touches_sectors() -> None:
+    assert touched(((32, 4),), 4) == (4, 1)
+    assert touched(((32, 16),), 16) == (16, 4)
+    assert touched(((32, 4096),), 4) == (32, 32)
+    assert touched(((8, 4), (4, 4096)), 4) == (4, 4)
+
+
+def test_rows_that_are_read_along_are_read_once() -> None:
+    moved = traffic(Schedule((32, 32), ALONG), [ROWS], EXTENTS)
+    assert (moved.read, moved.written) == (BYTES, 0)
+
+
+def test_columns_that_are_written_across_are_written_in_parts_of_sectors() -> None:
+    """Four lanes lie along a column, 16 bytes of it, one element a store."""
+    moved = traffic(Schedule((32, 32), ALONG), [COLUMNS], EXTENTS)
+    assert moved.written == BYTES * 2
+
+
+def test_columns_through_shared_memory_are_written_whole() -> None:
+    schedule = Schedule((32, 32), ALONG, transposed=TransposedTiles(0, ACROSS))
+    moved = traffic(schedule, [ROWS, COLUMNS], EXTENTS)
+    assert (moved.read, moved.written) == (BYTES, BYTES)
+    assert moved.shared >= 2 * BYTES
+
+
+@pytest.mark.parametrize(("vector", "width"), [(1, 1), (2, 2), (4, 4), (8, 8)])
+def test_what_a_thread_has_side_by_side(vector: int, width: int) -> None:
+    """Three channels of some pixels in half precision."""
+    layout = BlockedLayout((vector, 1), (32, 1), (1, 1), (1, 3), (1, 1))
+    array = ArrayAccess((0, 1), (3, 1), 2, 16, True, True)
+    assert thread_access(array, layout, (1024, 3)) == width
