@@ -120,6 +120,14 @@ ATTEMPTS = declare(
     set_by="passes/kernels/schedule_attempts",
     read_by="passes/kernels/schedule_attempts",
 )
+BY_ROWS = declare(
+    "by_rows",
+    UNIT,
+    _ANY,
+    "On a sum of products: it is a reduction over rows, and no contraction of tiles.",
+    set_by="fuse-permute-operands",
+    read_by="analysis/contractions",
+)
 PRECISION = declare(
     "precision",
     STRING,

@@ -1,9 +1,10 @@
 """Contractions: reductions of products of two operands, and the role of each of their loops.
 
 The roles follow from the indexing maps alone. A loop of the result and of one operand is `m` (operand A) or `n`
-(operand B). A loop of both operands but not of the result is `k`. All other loops are `batch`, and so are all but the
-last of several `m` or `n` loops. A product whose m, n or k has one element reuses no operand, and counts as a row
-reduction, like a product that sums over several loops.
+(operand B). A loop of both operands but not of the result is `k`. All other loops are `batch`. Of several `m` or `n`
+loops, tiles run along the operand's last, else along the longest, and the others are `batch`. Of several loops that are
+summed over, `k` is the last of an operand, else the longest; the others are traversed around it, an element at a time.
+A product whose m, n or k has one element reuses no operand, and counts as a row reduction.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from mlir import ir
 
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.dialect.attributes import PRECISION
+from mlirfuse.dialect.attributes import BY_ROWS, PRECISION
 from mlirfuse.support.precision import IEEE
 from mlirfuse.support.rewriting import defining_op
 
@@ -34,7 +35,8 @@ class Contraction:
         batch: the other dimensions of the result, in the order of the op's loops.
         m: the dimension of operand A and the result.
         n: the dimension of operand B and the result.
-        k: the dimension of both operands that is summed over.
+        k: the dimension of both operands that is summed over in steps.
+        outer_k: the other dimensions that are summed over, of static extent, outermost first.
         operand_numbers: the numbers of A and B among the op's operands.
         precision: precision of the products (`mlirfuse/support/precision.py`).
     """
@@ -46,6 +48,7 @@ class Contraction:
     k: int
     operand_numbers: tuple[int, int] = (0, 1)
     precision: str = IEEE
+    outer_k: tuple[int, ...] = ()
 
     def swapped(self) -> Contraction:
         """The transposed contraction: m and n are exchanged, and so are the operands."""
@@ -56,10 +59,17 @@ class Contraction:
         """The dimensions of the result: batch, m, n."""
         return (*self.batch, self.m, self.n)
 
+    @property
+    def summed(self) -> tuple[int, ...]:
+        """The dimensions that are summed over, k last."""
+        return (*self.outer_k, self.k)
+
 
 def product_of(structure: OpStructure) -> ir.Operation | None:
     """The multiplication in the body of a sum of products; None for anything else."""
     op = structure.op
+    if BY_ROWS in op.attributes:
+        return None
     if op.name != "linalg.generic" or not structure.reduction_loops or len(op.operands) != 3 or len(op.results) != 1:
         return None
     block = op.regions[0].blocks[0]
@@ -101,11 +111,31 @@ def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction
     m = [d for d in in_order if d in result & left - right]
     n = [d for d in in_order if d in result & right - left]
     k = [d for d in in_order if d not in result]
-    if not m or not n or len(k) != 1 or k[0] not in left & right or not result <= left | right:
+    if not m or not n or not k or not set(k) <= left & right or not result <= left | right:
         return None
-    batch = tuple(d for d in in_order if d not in (m[-1], n[-1], k[0]))
+    if len(k) > 1 and None in [space.extents[d] for d in k]:
+        return None
+    last = [_last_dim(axes, loops) for axes in structure.operand_axes[:2]]
+    inner = max(k, key=lambda d: (last.count(d), space.extents[d] or 0, d))
+    row, column = (_tiled(space, dims, end) for dims, end in zip((m, n), last, strict=True))
+    batch = tuple(d for d in in_order if d not in (row, column, *k))
     precision = ir.StringAttr(product.attributes[PRECISION]).value if PRECISION in product.attributes else IEEE
-    return Contraction(structure, batch, m[-1], n[-1], k[0], precision=precision)
+    outer = tuple(d for d in k if d != inner)
+    return Contraction(structure, batch, row, column, inner, precision=precision, outer_k=outer)
+
+
+def _last_dim(axes: Sequence[int | None] | None, loops: Sequence[int | None]) -> int | None:
+    """The dimension of an operand's last axis that has more than one element."""
+    dims = [loops[loop] for loop in axes or () if loop is not None]
+    return next((dim for dim in reversed(dims) if dim is not None), None)
+
+
+def _tiled(space: IterationSpace, dims: Sequence[int], last: int | None) -> int:
+    """Of several m or n dimensions that which tiles run along: the operand's last one, else the longest."""
+    extents = [space.extents[d] for d in dims]
+    if last in dims or None in extents:
+        return last if last is not None and last in dims else dims[-1]
+    return max(dims, key=lambda d: (space.extents[d] or 0, dims.index(d)))
 
 
 def _uncast(value: ir.Value) -> ir.Value:

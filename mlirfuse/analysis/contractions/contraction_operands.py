@@ -95,9 +95,11 @@ def unfit_producers(space: IterationSpace, structures: Sequence[OpStructure]) ->
         computes = next((number for number in (0, 1) if s.op in operands[number]), None)
         dims = {d for d in space.loops[s.op] if d is not None}
         if computes is None:
-            if contraction.k in dims:
+            if dims & set(contraction.summed):
                 return "it runs along a dimension that a contraction sums over"
             continue
+        if contraction.outer_k:
+            return "a contraction that sums over several dimensions computes no operand"
         users = {use.owner.operation for result in s.op.results for use in result.uses}
         if not users <= operands[computes] | {product.op}:
             return "an op that computes an operand has another use"

@@ -73,7 +73,7 @@ def _problem(
     space: IterationSpace, contraction: Contraction, s: OpStructure, reductions: Sequence[OpStructure], late: bool
 ) -> str | None:
     """Why an op cannot follow the contraction and the reductions before it, or None."""
-    if contraction.k in space.loops[s.op]:
+    if set(contraction.summed) & set(space.loops[s.op]):
         return "it runs along a dimension that a contraction sums over"
     reduced = {dim for reduction in reductions for dim in space.reduced.get(reduction.op, frozenset())}
     if not s.reduction_loops:

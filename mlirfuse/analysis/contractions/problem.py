@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import Contraction
-from mlirfuse.analysis.contractions.contraction_operands import Axes, operand_of
+from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.mapped_views import mapped_argument
@@ -27,7 +27,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             "the contracted dimension is dynamic", where=contraction.structure.op, hint="make the extent static"
         )
     operands = [operand_of(space, contraction, number) for number in (0, 1)]
-    contiguous = [f.axes[_unit_axis(kernel, f.source, f.axes)] == contraction.k for f in operands]
+    contiguous = [f.axes[unit_axis(kernel, f.source, f.axes)] == contraction.k for f in operands]
     stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in operands]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
     reductions = [op for op in space.reduced if op != contraction.structure.op]
@@ -37,9 +37,10 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         m=space.extents[contraction.m],
         n=space.extents[contraction.n],
         k=k,
+        outer_k=prod(space.extents[d] or 1 for d in contraction.outer_k),
         element=from_mlir(ir.RankedTensorType(operands[0].value.type).element_type),
         accumulator=from_mlir(result.element_type),
-        row_bytes=gcd(*(_row_bytes(kernel, operand.source) for operand in operands)),
+        row_bytes=gcd(*(_row_bytes(kernel, o, contraction) for o in operands)),
         k_contiguous=(contiguous[0], contiguous[1]),
         unmapped=any(_is_unmapped(kernel, operand.source) for operand in operands),
         precision=contraction.precision,
@@ -65,10 +66,12 @@ def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Co
     arguments = list(kernel.regions[0].blocks[0].arguments)
     for (op, number), axes in space.use_axes.items():
         value = op.operands[number]
-        if value not in arguments or contraction.k in axes or not {contraction.m, contraction.n} <= set(axes):
+        if value not in arguments or not {contraction.m, contraction.n} <= set(axes):
+            continue
+        if set(contraction.summed) & set(axes):
             continue
         element = ir.RankedTensorType(value.type).element_type
-        if element in results and axes[_unit_axis(kernel, value, axes)] == contraction.n:
+        if element in results and axes[unit_axis(kernel, value, axes)] == contraction.n:
             return from_mlir(element).bytes
     return 0
 
@@ -85,7 +88,7 @@ def _errors_show(kernel: ir.Operation, operand: ir.Type, sums: ir.Type) -> bool:
     return any(isinstance(element, ir.FloatType) and element.width >= sums.width for element in elements)
 
 
-def _unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:
+def unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:
     """The axis of stride 1 among an argument's axes that vary, or the last of these."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     attributes = argument_attributes(kernel)[arguments.index(argument)]
@@ -106,11 +109,16 @@ def _is_unmapped(kernel: ir.Operation, argument: ir.Value) -> bool:
     return isinstance(mapped_argument(ir.DictAttr(attributes[GATHER]), size), str)
 
 
-def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:
-    """Bytes to which every row of an argument is aligned, 16 at most."""
+def _row_bytes(kernel: ir.Operation, operand: ContractionOperand, contraction: Contraction) -> int:
+    """Bytes to which every row of an operand's tiles is aligned, 16 at most; those of an element where the operand's
+    memory is contiguous along a dimension in which tiles have one element.
+    """
+    argument, tiled = operand.source, (contraction.m, contraction.n, contraction.k)
     arguments = list(kernel.regions[0].blocks[0].arguments)
     attributes = argument_attributes(kernel)[arguments.index(argument)]
     tensor = ir.RankedTensorType(argument.type)
+    if operand.axes[unit_axis(kernel, argument, operand.axes)] not in tiled:
+        return from_mlir(tensor.element_type).bytes
     known = attributes.get(ALIGN)
     base = WIDEST_ACCESS if known is None else ir.IntegerAttr(known).value
     if STRIDES in attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 from mlir import ir
@@ -26,11 +27,11 @@ class FuseStageOperands(Pass):
     """Copies the operands' tiles of a k-loop into shared memory, some steps before they are contracted.
 
     Requires tile programs with a `contraction` in their schedule, whose k-loop reads operands, or the sources of
-    computed operands, from device memory at offsets that are the induction variable or loop-invariant. Each gets a ring
-    of `stages` slots. A step waits for its own slot, then starts the copy of the step `stages - 1` ahead into the slot
-    that the previous step has read; one barrier a step orders both. Loops that are fed by tensor maps have no such
-    reads; a contraction by an asynchronous instruction that was not pipelined uses the family's fallback instead, such
-    as `mma` for `wgmma`.
+    computed operands, from device memory at offsets that are loop-invariant or computed from the induction variable.
+    Each gets a ring of `stages` slots. A step waits for its own slot, then starts the copy of the step `stages - 1`
+    ahead into the slot that the previous step has read; one barrier a step orders both. Loops that are fed by tensor
+    maps have no such reads; a contraction by an asynchronous instruction that was not pipelined uses the family's
+    fallback instead, such as `mma` for `wgmma`.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -82,11 +83,14 @@ class FuseStageOperands(Pass):
 
 @dataclass(frozen=True)
 class _Step:
-    """A step along k: the contraction, the reads that feed it, and the loop over steps, if there are several."""
+    """A step along k: the contraction, the reads that feed it, the loop over steps, if there are several, and the ops
+    that compute indices of the reads from the loop's variable.
+    """
 
     contract: ir.Operation
     reads: Sequence[ir.Operation]
     loop: ir.Operation | None
+    addressing: Sequence[ir.Operation] = ()
 
     @property
     def variable(self) -> ir.Value | None:
@@ -103,9 +107,28 @@ def _step(contract: ir.Operation) -> _Step | None:
         return None
     if loop is None:
         return _Step(contract, reads, None)
-    inside = {r for o in loop.regions[0].blocks[0].operations for r in o.operation.results}
+    inside = {r: o.operation for o in loop.regions[0].blocks[0].operations for r in o.operation.results}
     indices = [v for read in reads for v in read_indices(read)]
-    return None if any(v in inside for v in indices) else _Step(contract, reads, loop)
+    addressing = _producers(indices, inside)
+    if any(op.name.split(".")[0] not in ("arith", "affine") for op in addressing):
+        return None
+    return _Step(contract, reads, loop, addressing)
+
+
+def _producers(values: Sequence[ir.Value], inside: Mapping[ir.Value, ir.Operation]) -> list[ir.Operation]:
+    """The ops among `inside` that values are computed from, in program order."""
+    found: dict[ir.Operation, None] = {}
+
+    def visit(value: ir.Value) -> None:
+        op = inside.get(value)
+        if op is not None and op not in found:
+            for operand in op.operands:
+                visit(operand)
+            found[op] = None
+
+    for value in values:
+        visit(value)
+    return list(found)
 
 
 def _is_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
@@ -139,9 +162,9 @@ class _Ring(ReadRing):
         tile = ir.VectorType(read.results[0].type)
         super().__init__(read, stages, tile.shape, padded_row(tile))
 
-    def fill(self, number: ir.Value, variable: ir.Value | None = None, k: ir.Value | None = None) -> None:
-        """Starts the copy of the tile into a slot, with `k` in place of the loop's variable."""
-        offsets = [k if k is not None and v == variable else v for v in read_indices(self.read)]
+    def fill(self, number: ir.Value, mapping: Mapping[ir.Value, ir.Value] = MappingProxyType({})) -> None:
+        """Starts the copy of the tile into a slot, from indices that `mapping` gives for those of the loop."""
+        offsets = [mapping.get(v, v) for v in read_indices(self.read)]
         axes = [expr.position for expr in self.read.attributes["permutation_map"].value.results]
         in_bounds = [ir.BoolAttr(b).value for b in self.read.attributes["in_bounds"]]
         clipped = [d for d, inside in enumerate(in_bounds) if not inside]
@@ -206,8 +229,11 @@ def _copy_step(found: _Step, rings: Sequence[_Ring], number: ir.Value, k: ir.Val
     more = arith.CmpIOp(arith.CmpIPredicate.ult, k, upper).result
     branch = scf.IfOp(more)
     with ir.InsertionPoint(branch.then_block):
+        mapping = {} if found.variable is None else {found.variable: k}
+        for op in found.addressing:
+            clone(op, mapping)
         for ring in rings:
-            ring.fill(number, found.variable, k)
+            ring.fill(number, mapping)
         scf.YieldOp([])
     nvvm.CpAsyncCommitGroupOp()
 

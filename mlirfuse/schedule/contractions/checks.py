@@ -114,8 +114,8 @@ def check_contraction(
         return "a persistent grid has no splits: its blocks are on different tiles"
     if schedule.consumer_groups > 1 and (reason := _check_consumer_groups(schedule, layout, problem)):
         return reason
-    if schedule.split > -(-problem.k // schedule.k):
-        return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
+    if schedule.split > problem.steps(schedule.k):
+        return f"{schedule.split} splits of {problem.steps(schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:
         return f"the accumulators' layout covers {layout.extents}, not the tile {tile}"
     slices = schedule.split > 1 and schedule.reduction in SLICED

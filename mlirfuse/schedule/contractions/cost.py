@@ -81,7 +81,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     tiles = tile_count(schedule, problem)
     blocks = tiles * contraction.split
     tiles_per_sm = -(-blocks // int(target.sms * CLUSTERED_SMS[contraction.cluster]))
-    steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
+    steps = ceil(problem.steps(contraction.k) / contraction.split)
     size = problem.element.bytes
     family = family_schedules(contraction.instruction)
     products = family.product_seconds(schedule, problem, tiles_per_sm)
@@ -94,7 +94,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     copies *= 1 + (CROWDED * _crowding(schedule, extents) ** 2 if contraction.streamed else 0.0)
     unaligned = UNALIGNED if contraction.split & (contraction.split - 1) else 1.0
     traffic = unaligned * prod(extents[:-2])
-    traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size
+    traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.summed + rows * columns * size
     waves = ceil(tiles_per_sm / blocks_per_sm(problem))
     overheads = WAVE if contraction.persistent else waves * WAVE
     overheads += CONTRACTION_CLUSTERS if contraction.cluster > 1 else 0.0

@@ -112,7 +112,7 @@ class ContractionGrid:
     @cached_property
     def steps(self) -> int:
         """Steps along k of a block on one tile."""
-        return ceil(ceil(self.problem.k / self.contraction.k) / self.contraction.split)
+        return ceil(self.problem.steps(self.contraction.k) / self.contraction.split)
 
     @cached_property
     def clips(self) -> tuple[bool, bool]:
@@ -153,7 +153,7 @@ class ContractionGrid:
     @cached_property
     def dram_bytes(self) -> float:
         """Operands, as often as the L2 loses them between waves, the result, and what the epilogue reads beside it."""
-        lines = [n * size * self.problem.k for n, size in zip(self.sides, self.element_bytes, strict=True)]
+        lines = [n * size * self.problem.summed for n, size in zip(self.sides, self.element_bytes, strict=True)]
         kept = KEPT * self.machine.l2_bytes
         rows, columns = lines
         down, across = self.wave

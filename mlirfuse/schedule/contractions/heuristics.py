@@ -77,7 +77,7 @@ def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     contraction = schedule.contraction
     assert contraction is not None
     steps = LONGEST_SUM // contraction.k
-    is_long = ceil(ceil(problem.k / contraction.k) / contraction.split) > steps
+    is_long = ceil(problem.steps(contraction.k) / contraction.split) > steps
     fits = family_schedules(contraction.instruction).may_promote(schedule)
     promotes = problem.errors_show and not problem.element.is_float8 and is_long and fits
     return replace(schedule, contraction=replace(contraction, promote=steps)) if promotes else schedule
@@ -102,7 +102,7 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         if not family.may_split(schedule):
             continue
         blocks = target.sms * blocks_per_sm(problem)
-        most = min(MOST_SPLIT, blocks // count, problem.k // schedule.contraction.k // MIN_STEPS)
+        most = min(MOST_SPLIT, blocks // count, problem.outer_k * (problem.k // schedule.contraction.k) // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
         meets = known and not problem.accumulator_bytes
         for split in {2, most, *(1 << bit for bit in range(1, 9))}:
@@ -123,7 +123,7 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
     contraction = schedule.contraction
     assert contraction is not None
     *batch, rows, columns = extents_of(schedule, problem)
-    operands = prod(batch) * (rows + columns) * problem.k * problem.element.bytes
+    operands = prod(batch) * (rows + columns) * problem.summed * problem.element.bytes
     blocks = tile_count(schedule, problem) * contraction.split
     parts = blocks * prod(schedule.tile) * problem.accumulator.bytes
     gone = 2 * operands > target.l2_bytes or (contraction.split > 1 and 4 * (operands + parts) > target.l2_bytes)

@@ -16,7 +16,8 @@ class ContractionProblem:
         batch: number of products for each batch dimension; None where dynamic.
         m: rows of the result; None where dynamic.
         n: columns of the result; None where dynamic.
-        k: elements that are summed over.
+        k: elements that are summed over in steps.
+        outer_k: how often, for the other dimensions that are summed over.
         element: dtype of the operands.
         accumulator: dtype of the sums.
         row_bytes: bytes to which every row of both operands is aligned, 16 at most.
@@ -50,6 +51,17 @@ class ContractionProblem:
     sources: tuple[tuple[int, ...], ...] = ((), ())
     residual_bytes: int = 0
     unmapped: bool = False
+    reversed: bool = False
+    outer_k: int = 1
+
+    @property
+    def summed(self) -> int:
+        """Elements that are summed over."""
+        return self.outer_k * self.k
+
+    def steps(self, step: int) -> int:
+        """Steps of so many elements along k, none of which crosses the end of k."""
+        return self.outer_k * -(-self.k // step)
 
     @property
     def promotes(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from mlir import ir
 from mlir.dialects import arith, scf, vector
@@ -74,36 +75,56 @@ class KLoop:
         """Emits the loop at the current insertion point; returns the accumulators, which start from `initial`."""
         extent = self.space.extents[self.contraction.k]
         assert extent is not None  # contraction_problem refuses others
-        lower, upper, step = (index(n) for n in (0, extent, self.step))
+        counts = [self.space.extents[d] or 1 for d in self.contraction.outer_k]
+        padded = -(-extent // self.step) * self.step
+        lower, upper, step = (index(n) for n in (0, padded * prod(counts) if counts else extent, self.step))
         loop = scf.ForOp(lower, upper, step, [broadcast(initial, tuple(self.tile))])
         with ir.InsertionPoint(loop.body):
-            k = loop.induction_variable
+            k: ir.Value = loop.induction_variable
+            outer: dict[int, ir.Value] = {}
+            if counts:
+                rest = arith.DivUIOp(k, index(padded)).result
+                k = arith.RemUIOp(k, index(padded)).result
+                for dim, count in reversed(list(zip(self.contraction.outer_k, counts, strict=True))):
+                    outer[dim] = arith.RemUIOp(rest, index(count)).result
+                    rest = arith.DivUIOp(rest, index(count)).result
             operands = [
-                self._operand(operand_of(self.space, self.contraction, n), k) for n in self.contraction.operand_numbers
+                self._operand(operand_of(self.space, self.contraction, n), k, outer)
+                for n in self.contraction.operand_numbers
             ]
             total = self._contract(operands, loop.inner_iter_args[0])
             scf.YieldOp([total])
         return loop.results[0]
 
-    def _operand(self, operand: ContractionOperand, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
-        """An operand's tile, with dimensions in memory order, and the contraction loop of each dimension."""
+    def _operand(
+        self, operand: ContractionOperand, k: ir.Value, outer: Mapping[int, ir.Value]
+    ) -> tuple[ir.Value, Sequence[int]]:
+        """An operand's tile, with dimensions in memory order, and the contraction loop of each dimension.
+
+        `outer` has the index in each further dimension that is summed over, in which the tile has one element.
+        """
         memory = ir.MemRefType(self.buffers[operand.source].type)
-        varying = [axis for axis, dim in enumerate(operand.axes) if dim is not None]
+        varying = [axis for axis, dim in enumerate(operand.axes) if dim is not None and dim not in outer]
         # Batch dimensions have extent 1 in a tile and come first. The axis of stride 1 comes last, so that elements
         # contiguous in memory are contiguous in the tile.
         varying.sort(key=lambda axis: (operand.axes[axis] not in self.contraction.batch, strides(memory)[axis] == 1))
         loops = [self._loop(operand.axes[axis]) for axis in varying]
-        tile = self._compute(operand, loops, k) if operand.ops else self._read(operand, varying, loops, k)
+        summed = {**outer, self.contraction.k: k}
+        tile = self._compute(operand, loops, k) if operand.ops else self._read(operand, varying, loops, summed)
         return tile, loops
 
-    def _read(self, operand: ContractionOperand, varying: Sequence[int], loops: Sequence[int], k: ir.Value) -> ir.Value:
-        """Reads the tile of an operand that is a kernel argument; out-of-bounds elements are zero."""
+    def _read(
+        self, operand: ContractionOperand, varying: Sequence[int], loops: Sequence[int], summed: Mapping[int, ir.Value]
+    ) -> ir.Value:
+        """Reads the tile of an operand that is a kernel argument, at an index in each dimension that is summed over;
+        out-of-bounds elements are zero.
+        """
         buffer = self.buffers[operand.source]
         memory = ir.MemRefType(buffer.type)
         sizes = [*self.tile, self.step]
         start = arith.ConstantOp(ir.IndexType.get(), 0).result
-        places = [*self.offsets, k]
-        indices = [start if dim is None else places[self._loop(dim)] for dim in operand.axes]
+        places = {**dict(zip(self.contraction.parallel, self.offsets, strict=True)), **summed}
+        indices = [start if dim is None else places[dim] for dim in operand.axes]
         padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
         axes = [ir.AffineExpr.get_dim(axis) for axis in varying]
         read = vector.TransferReadOp(

@@ -47,6 +47,16 @@ def test_random_equations_in_kernels(example: Einsum) -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
+def test_operands_that_no_tile_can_read_are_copied_to_another_order() -> None:
+    x, y = np.ones((1, 8, 64, 64), np.float16), np.ones((1, 64, 8, 64), np.float16)
+    fused = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y), target="interpret")
+    np.testing.assert_array_equal(np.asarray(fused(x, y)), np.full((1, 8, 8), 4096))
+    lowered = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y)).lower(
+        mf.TensorSpec((1, 8, 64, 64), mf.float16), mf.TensorSpec((1, 64, 8, 64), mf.float16)
+    )
+    assert "fuse-permute-operands: applied: operand 1" in lowered.compile().explain()
+
+
 def test_products_of_strided_arrays_read_them_in_place() -> None:
     x, y = np.arange(96, dtype=np.float32).reshape(8, 12), np.arange(80, dtype=np.float32).reshape(10, 8)
     fused = mf.fuse(lambda x, y: mf.einsum("ji,kj->ik", x, y), target="interpret")
