@@ -27,8 +27,7 @@ from mlirfuse.dialect.attribute import (
 from mlirfuse.dialect.attribute import ATTRIBUTES as ATTRIBUTES
 from mlirfuse.dialect.gather_attribute import GATHER as GATHER
 
-_ANY = None
-_NONE = ()
+_ANY, _NONE = None, ()
 _HOST = _TILE = ("func.func",)
 _THREADS = ("gpu.func",)
 _LOWERED = ("gpu.func", "llvm.func")
@@ -120,14 +119,8 @@ ATTEMPTS = declare(
     set_by="passes/kernels/schedule_attempts",
     read_by="passes/kernels/schedule_attempts",
 )
-BY_ROWS = declare(
-    "by_rows",
-    UNIT,
-    _ANY,
-    "On a sum of products: it is a reduction over rows, and no contraction of tiles.",
-    set_by="fuse-permute-operands",
-    read_by="analysis/contractions",
-)
+_ROWS = "A sum of products is a reduction over rows."
+BY_ROWS = declare("by_rows", UNIT, _ANY, _ROWS, set_by="fuse-permute-operands", read_by="analysis/contractions")
 PRECISION = declare(
     "precision",
     STRING,
