@@ -29,8 +29,7 @@ from mlirfuse.dialect.gather_attribute import GATHER as GATHER
 
 _ANY, _NONE = None, ()
 _HOST = _TILE = ("func.func",)
-_THREADS = ("gpu.func",)
-_LOWERED = ("gpu.func", "llvm.func")
+_THREADS, _LOWERED = ("gpu.func",), ("gpu.func", "llvm.func")
 _FUNCTIONS = (*_TILE, *_LOWERED)
 
 TARGET = declare(
