@@ -51,7 +51,6 @@ class ContractionProblem:
     sources: tuple[tuple[int, ...], ...] = ((), ())
     residual_bytes: int = 0
     unmapped: bool = False
-    reversed: bool = False
     outer_k: int = 1
 
     @property
