@@ -100,6 +100,77 @@ def swiglu(a: Any, b: Any) -> Any:
     return a / (1 + mf.exp(-a)) * b
 
 
+def adamw(p: Any, g: Any, m: Any, v: Any) -> Any:
+    """A step of AdamW with float32 states and a gradient of half precision; and the weights' copy in half precision."""
+    h = mf.astype(g, mf.float32)
+    m, v = 0.9 * m + 0.1 * h, 0.999 * v + 0.001 * h * h
+    p = p * 0.999 - 1e-3 * m / (mf.sqrt(mf.abs(v)) + 1e-8)
+    return p, mf.astype(p, mf.bfloat16), m, v
+
+
+def lion(p: Any, g: Any, m: Any) -> Any:
+    """A step of Lion."""
+    h = mf.astype(g, mf.float32)
+    return p * 0.999 - 1e-3 * mf.sign(0.9 * m + 0.1 * h), 0.99 * m + 0.01 * h
+
+
+def accumulate(total: Any, g: Any) -> Any:
+    """A gradient of half precision added to a sum of full."""
+    return total + mf.astype(g, mf.float32) * 0.125
+
+
+def dequantised(q: Any, scale: Any) -> Any:
+    """Bytes by the scale of their row."""
+    return mf.astype(mf.astype(q, mf.float32) * scale, mf.bfloat16)
+
+
+def mixed_types(x: Any, y: Any, z: Any) -> Any:
+    """Three widths in, two out."""
+    h = mf.astype(x, mf.float32) * y + mf.astype(z, mf.float32)
+    return h, mf.astype(h, mf.bfloat16)
+
+
+def gates(i: Any, f: Any, g: Any, c: Any) -> Any:
+    """Of a recurrent cell: special functions of four inputs."""
+    c = mf.sigmoid(f) * c + mf.sigmoid(i) * mf.tanh(g)
+    return c, mf.tanh(c)
+
+
+def many_inputs(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
+    """Six arrays in, two out."""
+    return a * b + c * d, e * f - a
+
+
+def focal(x: Any, t: Any) -> Any:
+    """A loss of each row, of two special functions and a division an element."""
+    p = mf.sigmoid(mf.where(mf.astype(t, mf.float32) > 0, mf.astype(x, mf.float32), -mf.astype(x, mf.float32)))
+    return mf.sum((1.0 - p) * (1.0 - p) * mf.log(p + 1e-6), axis=-1)
+
+
+def bytes_by_row(x: Any) -> Any:
+    """Quantised to bytes by each row's maximum, after a gate."""
+    h = mf.astype(x, mf.float32)
+    h = h * mf.sigmoid(1.702 * h)
+    scale = mf.max(mf.abs(h), axis=-1, keepdims=True) / 127.0 + 1e-6
+    return mf.astype(mf.clip(mf.round(h / scale), -127.0, 127.0), mf.int8), scale
+
+
+def streams() -> Iterator[Program]:
+    """Kernels that stream many arrays, arrays of mixed types, or with much arithmetic."""
+    f, h, b = "float32", "bfloat16", "int8"
+    for shape in ((14336, 4096), (768, 768)):
+        yield Program("adamw", adamw, (shape,) * 4, (f, h, f, f))
+        yield Program("lion", lion, (shape,) * 3, (f, h, f))
+        yield Program("accumulate", accumulate, (shape,) * 2, (f, h))
+        yield Program("dequantised", dequantised, (shape, (shape[0], 1)), (b, f))
+        yield Program("mixed_types", mixed_types, (shape,) * 3, (h, f, b))
+        yield Program("gates", gates, (shape,) * 4, (f,) * 4)
+        yield Program("gates", gates, (shape,) * 4, (h,) * 4)
+        yield Program("many_inputs", many_inputs, (shape,) * 6, (f,) * 6)
+        yield Program("bytes_by_row", bytes_by_row, (shape,), (h,))
+    yield Program("focal", focal, ((1000000, 80),) * 2, (h, b))
+
+
 ROWS = (
     (8192, 768),
     (8192, 4096),
@@ -156,6 +227,7 @@ def programs() -> Iterator[Program]:
         for dtype in ("float16", "float32"):
             yield Program("transposed sum", lambda x, y: x + y.T, (shape, shape[::-1]), (dtype,) * 2)
             yield Program("row and column", lambda x, r, c: x * r + c, (shape, (shape[0], 1), shape[1:]), (dtype,) * 3)
+    yield from streams()
     for m, n, k in (
         (4096, 4096, 4096), (8192, 1024, 4096), (16, 4096, 14336), (1, 14336, 4096),
         (200, 28672, 8192), (2112, 2112, 2048), (512, 512, 65536), (128, 512, 16384),

@@ -1,6 +1,6 @@
 """Measures the candidates of every family: what the cost model is compared with.
 
-    python benchmarks/candidates.py [--only REGEX] [--most N] [--jobs N] [--seconds T] [--out FILE]
+    python benchmarks/candidates.py [--only REGEX] [--most N] [--best N] [--jobs N] [--seconds T] [--out FILE]
 
 Of each program (`candidate_programs.py`) the chosen schedule and a sample of all candidates are compiled and timed,
 cold. Workers compile side by side, and take turns on the GPU. Writes a line of JSON for each: the program, its
@@ -35,6 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="programs whose text matches")
     parser.add_argument("--most", type=int, default=24, help="candidates of a program, at most")
+    parser.add_argument("--best", type=int, default=0, help="of these, how many are the fastest by prediction")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seconds", type=float, default=300, help="time after which no candidate is begun")
     parser.add_argument("--out", type=Path, default=Path("candidates.jsonl"), help="file of results")
@@ -72,13 +73,13 @@ def _work(options: argparse.Namespace) -> int:
                 (claims / str(number)).touch(exist_ok=False)
             except FileExistsError:
                 continue
-            for entry in _measured(program, options.most, end):
+            for entry in _measured(program, options.most, options.best, end):
                 out.write(json.dumps({"program": str(program)} | entry) + "\n")
                 out.flush()
     return 0
 
 
-def _measured(program: Program, most: int, end: float) -> Iterator[dict[str, Any]]:
+def _measured(program: Program, most: int, best: int, end: float) -> Iterator[dict[str, Any]]:
     """The chosen schedules of a program, and a sample of its kernel's candidates if it has one kernel."""
     import mlirfuse as mf
     from mlirfuse.compiler.problems import problems_of
@@ -103,7 +104,12 @@ def _measured(program: Program, most: int, end: float) -> Iterator[dict[str, Any
     (problem,) = found.values()
     kind, key = _kind(problem), RecordKey(problem, lowered.target, lowered.device)
     every = list(_candidates(kind, problem, lowered.target))
-    for family, schedule in _sample(every, most):
+    if kind != PRODUCT and best:
+        fastest = _fastest(problem, every, program, lowered)[:best]
+        sample = dict.fromkeys((*fastest, *_sample(every, most - best)))
+    else:
+        sample = dict.fromkeys(_sample(every, most))
+    for family, schedule in sample:
         if time.monotonic() > end:
             return
         known = {"kind": kind, "family": family, "problem": _plain(problem), "schedule": to_plain(schedule)}
@@ -160,6 +166,19 @@ def _sample(every: list[tuple[str, Any]], most: int) -> list[tuple[str, Any]]:
         sample += order.sample(members, count)
         left -= count
     return sample
+
+
+def _fastest(problem: Any, every: list[tuple[str, Any]], program: Program, lowered: Any) -> list[tuple[str, Any]]:
+    """The candidates, the fastest by prediction first."""
+    from math import prod
+
+    from mlirfuse.machine import machine_of
+    from mlirfuse.schedule.predict import predict
+    from mlirfuse.schedule.predict.space import with_extents
+
+    sized = with_extents(problem, max(prod(shape) for shape in program.shapes))
+    machine = machine_of(lowered.target, lowered.device)
+    return sorted(every, key=lambda each: predict(each[1], sized, machine).microseconds)
 
 
 def _timed(fused: Any, sets: Any) -> dict[str, Any]:

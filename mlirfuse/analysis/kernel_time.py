@@ -8,8 +8,8 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling_problem import scheduling_problem
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.machine.model import MachineModel
+from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
-from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import schedule_of
@@ -32,5 +32,5 @@ def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineMode
     problem = scheduling_problem(kernel, *kernel_space(kernel))
     given = schedule_of(kernel) if SCHEDULE in kernel.attributes else None
     if isinstance(problem, Problem):
-        return predict(given or choose_schedule(problem, target), problem, machine)
+        return predict(given or choose_schedule(problem, target, machine=machine), problem, machine)
     return predict_contraction(given or choose_contraction(problem, target), problem, machine)

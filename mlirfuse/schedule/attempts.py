@@ -14,10 +14,10 @@ from itertools import chain
 from math import prod
 
 from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.contractions.cost import contraction_seconds
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.heuristics import candidates
-from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.low_registers import low_register_schedules
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import registers_left

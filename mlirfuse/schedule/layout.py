@@ -69,12 +69,12 @@ class BlockedLayout:
     def rank(self) -> int:
         return len(self.vector)
 
-    @property
+    @cached_property
     def threads(self) -> int:
         """Threads of one block."""
         return WARP * prod(self.warps)
 
-    @property
+    @cached_property
     def cluster(self) -> int:
         """Blocks of one cluster."""
         return prod(self.blocks)
@@ -90,7 +90,7 @@ class BlockedLayout:
         """Elements that the layout covers in each dimension."""
         return tuple(self.repeat_stride(d) * self.repeats[d] * self.blocks[d] for d in range(self.rank))
 
-    @property
+    @cached_property
     def elements_per_thread(self) -> int:
         return prod(self.repeats) * prod(self.inner) * prod(self.run) * prod(self.vector)
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.heuristics import choose_schedule, elementwise_schedule
+from mlirfuse.schedule.choice import choose_schedule
+from mlirfuse.schedule.elementwise import elementwise_schedule
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule, narrow_multi_pass_schedule
 from mlirfuse.schedule.schedule import Schedule

@@ -1,18 +1,19 @@
 """Every family's candidates for one problem: legal schedules, in no order, none of them ranked.
 
-`benchmarks/candidates.py` measures them, and the cost model is judged by what it says of them.
+`choice.py` takes the one that is predicted to be the fastest, `mlirfuse tune` measures them in that order, and
+`benchmarks/candidates.py` measures a sample of them, by which predictions are judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from mlirfuse.schedule.grid.candidates import grid_candidates
-from mlirfuse.schedule.grid.heuristics import complete
+from mlirfuse.schedule.elementwise import elementwise_schedules
+from mlirfuse.schedule.grid.candidates import SQUEEZED, grid_candidates
+from mlirfuse.schedule.grid.complete import complete
 from mlirfuse.schedule.grid.second_stage import with_grid_reduction
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
-from mlirfuse.schedule.heuristics import elementwise_schedule
 from mlirfuse.schedule.orders.candidates import ordered_candidates
 from mlirfuse.schedule.orders.windows import window_candidates
 from mlirfuse.schedule.problem import Problem
@@ -37,26 +38,36 @@ class Proposal:
     schedule: Schedule
 
 
-def proposals(problem: Problem, target: Target) -> Iterator[Proposal]:
+def proposals(problem: Problem, target: Target, grid_reduction: str = "auto") -> Iterator[Proposal]:
     """The legal schedules of every family for a kernel without contractions, each once.
 
     Args:
         problem: the kernel's iteration space and traffic.
         target: the architecture.
+        grid_reduction: how the partials of persistent loops are combined; `auto` for all of `GRID_STAGES`.
     """
+    yield from block_proposals(problem, target)
+    stages = GRID_STAGES if grid_reduction == "auto" else (grid_reduction,)
+    for schedule in loops(problem, target):
+        for stage in stages:
+            yield Proposal("loop", with_grid_reduction(schedule, stage, target))
+
+
+def block_proposals(problem: Problem, target: Target) -> Iterator[Proposal]:
+    """Those whose blocks or clusters reduce alone, each once."""
     seen: set[Schedule] = set()
     for family, schedules in _families(problem, target):
         for schedule in schedules:
-            if schedule in seen or check_schedule(schedule, problem.extents, problem.reduced, target):
-                continue
-            seen.add(schedule)
-            yield Proposal(family, schedule)
+            if schedule not in seen and not check_schedule(schedule, problem.extents, problem.reduced, target):
+                seen.add(schedule)
+                yield Proposal(family, schedule)
 
 
 def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[Schedule]]]:
     needs_grid = problem.persistent_loop is not None and not problem.loop_is_optional
     if not problem.reduced:
-        yield "transposed" if problem.transposed else "elementwise", _elementwise(problem)
+        yield "transposed" if problem.transposed else "elementwise", elementwise_schedules(problem)
+        yield "ordered", ordered_candidates(problem)
         return
     if not needs_grid:
         yield "windows", window_candidates(problem)
@@ -68,18 +79,6 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
         yield "streamed", streamed_schedules(problem, target)
     if problem.persistent_loop is not None:
         yield "columns", filter(None, [column_schedule(problem)])
-        yield "loop", _loops(problem, target)
-
-
-def _elementwise(problem: Problem) -> Iterator[Schedule]:
-    """With vectors of every width, and without tiles that are transposed through shared memory."""
-    yield from ordered_candidates(problem)
-    while True:
-        yield elementwise_schedule(problem)
-        yield elementwise_schedule(replace(problem, transposed=None))
-        if problem.vector == 1:
-            return
-        problem = replace(problem, vector=problem.vector // 2)
 
 
 def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
@@ -93,14 +92,25 @@ def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
             yield narrow_multi_pass_schedule(problem, target, dim, threads=threads)
 
 
-def _loops(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Persistent loops over whole rows and parts of rows, with every second stage."""
-    assert problem.persistent_loop is not None
-    found = []
-    if all(extent is not None for d, extent in enumerate(problem.extents) if d not in problem.persistent_loop.dims):
-        candidates = grid_candidates(problem, problem.persistent_loop, target, 1.0)
-        found = [complete(problem, problem.persistent_loop, candidate, target) for candidate in candidates]
-    for schedule in (*found, finer_schedule(problem, target)):
-        if schedule is not None:
-            for stage in GRID_STAGES:
-                yield with_grid_reduction(schedule, stage, target)
+def loops(problem: Problem, target: Target) -> Iterator[Schedule]:
+    """Legal persistent loops over whole rows and over parts of rows, each with one second stage of those it may have.
+
+    Where registers suffice for none, and no reduction of rows is fused with those of columns, some are tried that leave
+    ptxas fewer registers than are estimated.
+    """
+    loop = problem.persistent_loop
+    if loop is None:
+        return
+    found = False
+    if all(extent is not None for d, extent in enumerate(problem.extents) if d not in loop.dims):
+        for squeeze in (1.0, SQUEEZED):
+            for candidate in grid_candidates(problem, loop, target, squeeze):
+                schedule = complete(problem, loop, candidate, target)
+                if schedule is not None:
+                    found = True
+                    yield schedule
+            if found or loop.inner or problem.loop_is_optional:
+                break
+    finer = finer_schedule(problem, target)
+    if finer is not None:
+        yield finer

@@ -26,7 +26,8 @@ from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.fusion.shared_views import shared_views
 from mlirfuse.passes.kernels.host import callee, calls, launches
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.grid.heuristics import grid_schedule, too_wide
+from mlirfuse.schedule.choice import too_wide
+from mlirfuse.schedule.proposals import loops
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase
@@ -215,7 +216,7 @@ class _Pair(KernelPair):
             if 0 in space.extents:
                 return "the shared data have no elements"
             problem = problem_of(trial, space, structures)
-            if given is None and grid_schedule(problem, target) is None:
+            if given is None and next(loops(problem, target), None) is None:
                 return too_wide(problem, target)
             return None
         except ScheduleError as error:

@@ -24,11 +24,11 @@ from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attempts, report
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.attempts import Attempt, choose_contraction_again, choose_schedule_again
+from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.contractions.checks import check_contraction, check_ring, check_whole_grid
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
-from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.records import AnyProblem, RecordKey, lookup, trial_of
@@ -44,7 +44,7 @@ class FuseAssignSchedule(Pass):
     """Puts `fuse.schedule` on every tensor kernel that has none; all later passes only read it.
 
     Requires kernels made by `fuse-segment`. The choice is a pure function of the kernel's iteration space, its traffic
-    and the target (`mlirfuse/schedule/heuristics.py`, for contractions `contractions/heuristics.py`). An existing
+    and the target (`mlirfuse/schedule/choice.py`, for contractions `contractions/heuristics.py`). An existing
     schedule, of a test, a tuner or a user, is checked and kept. `fuse.grid_reduction` on the host function chooses how
     the partials of a persistent loop are combined; it is an error where no kernel whose schedule is chosen here has a
     persistent loop. Where the reduced dimension has an extent of 1, there are no partials, and the request is declined

@@ -10,10 +10,9 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.disagreeing import BLOCK_WARPS_ALLOCATED
 from mlirfuse.schedule.model.grid_registers import loop_registers
 from mlirfuse.schedule.model.loop_tiles import are_apart, row_elements, unrolled_rows
-from mlirfuse.schedule.model.residency import allocated, blocks_by_registers, resident_blocks
+from mlirfuse.schedule.model.residency import allocated, resident_blocks
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.target import Target
 
@@ -37,6 +36,10 @@ MOST_ROWS = 16
 
 MAX_UNROLLED_ROWS = 4
 """Rows that a thread is unrolled over, at most."""
+
+
+SQUEEZED = 0.75
+"""Share of the estimated registers that ptxas may have to do with, where no other schedule is left."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ def grid_candidates(
     unrolled that fits.
     """
     for layout in dict.fromkeys(_layouts(problem, persistent_loop, target)):
+        reached = 0
         for order, columns in WAYS:
             if columns == "shared" and not persistent_loop.column_bytes:
                 continue
@@ -72,10 +76,13 @@ def grid_candidates(
                 squeeze * problem.register_scale * loop_registers(problem, persistent_loop, layout, order, columns)
             )
             most = _resident_blocks(problem, persistent_loop, layout, registers, target)
+            if most <= reached:  # an order of fewer registers and more instructions only pays with more blocks
+                continue
+            reached = most
             # Where no warp waits for another, fewer blocks may do: more bytes may be under way than memory can serve.
-            fewest = 1 if are_apart(persistent_loop, layout, order) else most
-            for blocks in range(most, max(0, fewest - 1), -1):
-                yield GridCandidate(layout, order, columns, blocks)
+            while most:
+                yield GridCandidate(layout, order, columns, most)
+                most = most // 2 if are_apart(persistent_loop, layout, order) else 0
 
 
 def _layouts(problem: Problem, persistent_loop: PersistentLoopProblem, target: Target) -> Iterator[BlockedLayout]:
@@ -92,16 +99,28 @@ def _layouts(problem: Problem, persistent_loop: PersistentLoopProblem, target: T
     abreast = persistent_loop.dims[-1]
     for doublings in range(target.max_cluster.bit_length()):
         for lanes in (WARP, 16, 8) if doublings == 0 else (WARP,):
+            repeats = []
             for warps in range(1, (most_warps if lanes == WARP else 1) + 1):
                 fill = _row_builder(problem, persistent_loop, lanes, warps, 1 << doublings)
-                if fill is None:
+                if fill is None or fill.repeats in repeats:  # more warps that have as much each only idle more
                     continue
+                repeats.append(fill.repeats)
                 layout = fill.layout()
-                for rows in range(1, min(MOST_ROWS, most_warps // warps, fill.left(abreast)) + 1):
+                for rows in _rows(min(MOST_ROWS, most_warps // warps, fill.left(abreast))):
                     yield replace(layout, warps=_times(rows, layout.warps, abreast))
                 if may_unroll and warps > 1 and layout.is_alone(persistent_loop.dims):
                     for rows in range(2, min(MAX_UNROLLED_ROWS, fill.left(abreast)) + 1):
                         yield replace(layout, repeats=_times(rows, layout.repeats, abreast))
+
+
+def _rows(most: int) -> Iterator[int]:
+    """Rows side by side: powers of two, and these and a half."""
+    rows = 1
+    while rows <= most:
+        yield rows
+        if rows > 1 and rows + rows // 2 <= most:
+            yield rows + rows // 2
+        rows *= 2
 
 
 def _times(rows: int, factors: tuple[int, ...], dim: int) -> tuple[int, ...]:
@@ -127,7 +146,10 @@ def _row_builder(
         return None
     for dim in inner:
         fill.rest_in_repeats(dim)
-    return fill
+    layout = fill.layout()
+    each = ((problem.extents[d], layout.extents[d], layout.blocks[d]) for d in inner)
+    # The last block of a cluster has elements too.
+    return None if any(extent is not None and n // b * (b - 1) >= extent for extent, n, b in each) else fill
 
 
 def _resident_blocks(
@@ -142,16 +164,5 @@ def _resident_blocks(
         given = min(allocated(registers), target.max_registers_per_thread)
         wanted = min(UNROLL_BLOCKS, UNROLL_ELEMENTS // (unrolled * row_elements(problem)))
         return min(resident_blocks(layout.threads, given, target), max(1, wanted))
-    # The weights of `grid.cost` were fitted to blocks counted so, and choose worse with the machine's own count.
-    threads = -(-layout.threads // (WARP * BLOCK_WARPS_ALLOCATED)) * WARP * BLOCK_WARPS_ALLOCATED
     wanted = TILE_ELEMENTS // (held * layout.threads)
-    return min(
-        blocks_by_registers(threads, registers, target),
-        target.threads_per_sm // layout.threads,
-        max(1, wanted),
-    )
-
-
-def in_work(candidate: GridCandidate) -> int:
-    """Elements of the tiles that are in work on one SM."""
-    return candidate.layout.elements_per_thread * candidate.layout.threads * candidate.blocks
+    return min(resident_blocks(layout.threads, allocated(registers), target), max(1, wanted))

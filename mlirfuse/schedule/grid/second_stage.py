@@ -12,8 +12,6 @@ from math import gcd
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.disagreeing import SECOND_KERNEL_LAUNCH
-from mlirfuse.schedule.model.speeds import GRID_READ, GRID_SYNC
 from mlirfuse.schedule.parts.persistent_loop import SHARING, SUM_ROWS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -71,71 +69,6 @@ def choose_second_stage(
     if columns != first and second_stage.vector[columns] == 1:
         registers = round(SINGLE_READS * registers)
     return tile, second_stage, _reads(persistent_loop, second_stage, -(-blocks // tile[first]), registers)
-
-
-def cheapest_grid_reduction(schedule: Schedule, problem: Problem, target: Target) -> str:
-    """Who adds up a persistent loop's partials in the least time, of those whose results are the same bits on every
-    run.
-
-    A second kernel takes the same slices in as many blocks as a grid barrier, and a launch in place of the barrier.
-    """
-    partials, slices = _partials(schedule, problem, target), _slices(schedule, problem)
-    persistent_loop = schedule.persistent_loop
-    assert persistent_loop is not None  # the caller looked
-    each = GRID_READ * -(
-        -partials // (persistent_loop.second_stage_tile[persistent_loop.dims[0]] * persistent_loop.second_stage_reads)
-    )
-    together = each * -(-slices // _clusters(schedule, target))
-    costs = {
-        "grid_sync": GRID_SYNC + together,
-        "last_block": each * slices,
-        "second_kernel": SECOND_KERNEL_LAUNCH + together,
-    }
-    return min(costs, key=lambda grid_reduction: costs[grid_reduction])
-
-
-def partials_bytes(schedule: Schedule, problem: Problem, target: Target) -> int:
-    """Bytes of the partials that a persistent loop leaves, each of which is written and read once; 0 without a
-    persistent loop.
-    """
-    if schedule.persistent_loop is None:
-        return 0
-    persistent_loop = _loop_of(schedule, problem)
-    kept = problem.tiles([1] * problem.rank, persistent_loop.kept - set(persistent_loop.dims)) or 1
-    return _partials(schedule, problem, target) * kept * persistent_loop.accumulator_bytes
-
-
-def _loop_of(schedule: Schedule, problem: Problem) -> PersistentLoopProblem:
-    """The reductions that a schedule's persistent loop works on."""
-    assert schedule.persistent_loop is not None  # the caller looked
-    dims = schedule.persistent_loop.dims
-    return next(
-        persistent_loop
-        for persistent_loop in (problem.persistent_loop, problem.finer_loop)
-        if persistent_loop is not None and persistent_loop.dims == dims
-    )
-
-
-def _clusters(schedule: Schedule, target: Target) -> int:
-    """Clusters, or blocks without, that the device holds at once."""
-    return target.sms * schedule.blocks_per_sm // schedule.layout.cluster
-
-
-def _partials(schedule: Schedule, problem: Problem, target: Target) -> int:
-    """Partials that a persistent loop leaves at its end, one of every block that has a tile; periods and chunks leave
-    more before.
-    """
-    blocks = _clusters(schedule, target)
-    return min(blocks, problem.tiles(schedule.tile, _loop_of(schedule, problem).dims) or blocks)
-
-
-def _slices(schedule: Schedule, problem: Problem) -> int:
-    """Slices of the reductions that are combined by one block each."""
-    persistent_loop = _loop_of(schedule, problem)
-    assert schedule.persistent_loop is not None  # the caller looked
-    return (
-        problem.tiles(schedule.persistent_loop.second_stage_tile, persistent_loop.kept - set(persistent_loop.dims)) or 1
-    )
 
 
 def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target) -> Schedule:

@@ -7,7 +7,7 @@ many columns that each block can reduce some of them without other blocks.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, prod
+from math import prod
 
 from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
 from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
@@ -15,7 +15,7 @@ from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.grid_registers import BREADTH_BASE
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.model.residency import blocks_by_registers, shared_left
+from mlirfuse.schedule.model.residency import allocated, resident_blocks, shared_left
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -24,9 +24,9 @@ from mlirfuse.target import Target
 FINER_WARPS, FINER_ELEMENTS, FINER_BLOCKS = 8, 16, 6
 """Warps of a block, elements a thread holds of a tile, and blocks of an SM, of a persistent loop over parts of rows."""
 
-COLUMN_WARPS, COLUMN_BLOCKS, COLUMN_ELEMENTS = 16, 2, 8
-"""Warps of a block that reduces some columns, each over rows of its own; blocks of an SM that ptxas leaves room for;
-and elements that a thread loads at once of a tensor."""
+COLUMN_WARPS, COLUMN_ELEMENTS = 16, 8
+"""Warps of a block that reduces some columns, each over rows of its own, and elements that a thread loads at once of a
+tensor."""
 
 LONG_WARPS, LONG_ELEMENTS, FEW_PARTS = 8, 32, 64
 """The same where all lanes of a warp lie along columns, so that no lanes share in adding up the warps' partials, and a
@@ -39,10 +39,6 @@ HELD_REGISTERS = 96
 KEPT_REGISTERS = 4
 """Registers of a thread for each row beside the first of which reductions are kept: an address of the row and of its
 result."""
-
-FILLED = 0.9
-"""Share of the resident blocks' places that columns must fill, last wave included, to be reduced without a persistent
-loop where there could be one."""
 
 
 def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
@@ -64,7 +60,7 @@ def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
     kept = prod(layout.extents[d] for d in range(problem.rank) if d not in persistent_loop.dims)
     registers = BREADTH_BASE + layout.elements_per_thread * each // REGISTER_BYTES + KEPT_REGISTERS * (kept - 1)
     registers = round(problem.register_scale * registers)
-    blocks = min(FINER_BLOCKS, blocks_by_registers(layout.threads, registers, target))
+    blocks = min(FINER_BLOCKS, resident_blocks(layout.threads, allocated(registers), target))
     if not blocks or registers > target.max_registers_per_thread:
         return None
     own = replace(problem, persistent_loop=persistent_loop)
@@ -119,16 +115,3 @@ def _chunks(problem: Problem, fill: LayoutBuilder) -> Schedule:
     layout = fill.layout()
     tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
     return Schedule(tile, layout, "multi_pass")
-
-
-def fills(schedule: Schedule, problem: Problem, target: Target) -> bool:
-    """Whether blocks of `column_schedule` keep the device busy to the end: few columns leave places of blocks empty.
-
-    Rows along which memory is contiguous do not, of which there may be few.
-    """
-    if problem.vector_dim in problem.reduced:
-        return False
-    sizes = enumerate(zip(problem.extents, schedule.tile, strict=True))
-    blocks = prod(-(-(extent or 1) // n) for d, (extent, n) in sizes if d not in problem.reduced)
-    waves = blocks / (target.sms * COLUMN_BLOCKS)
-    return waves >= FILLED * ceil(waves)

@@ -32,19 +32,6 @@ def resident_blocks(threads: int, registers: int, target: Target) -> int:
     return min(warps * WARP // threads, target.threads_per_sm // threads, target.blocks_per_sm)
 
 
-def blocks_by_registers(threads: int, registers: int, target: Target) -> int:
-    """Blocks of an SM whose threads' registers add up to no more than the SM has, partitions aside.
-
-    The heuristics of persistent loops count blocks so; `resident_blocks` is what the machine does.
-
-    Args:
-        threads: of a block.
-        registers: that a thread needs.
-        target: the architecture.
-    """
-    return target.registers_per_sm // (allocated(registers) * threads)
-
-
 def blocks_by_memory(threads: int, shared_bytes: int, target: Target) -> int:
     """Blocks of an SM that its threads and its shared memory allow, whatever registers they take.
 

@@ -5,8 +5,6 @@ Heuristics take them for every target. Numbers on which heuristics disagree are 
 
 from __future__ import annotations
 
-MICROSECOND = 1e-6
-
 DRAM_BYTES, DRAM_BYTES_PER_SM = 4.1e12, 60e9
 """Bandwidth of device memory, for the whole device and for one SM alone."""
 
@@ -16,9 +14,6 @@ rows that begin inside of sectors, of which each box row lies in two lines."""
 
 ELEMENTS_BYTES_PER_SM = 17e9
 """Bandwidth of copies from the L2 to one SM that go through registers element by element."""
-
-SHARED_SPEED = 7
-"""Bandwidth of an SM's shared memory to the SM's share of the bandwidth of device memory."""
 
 COMPUTING_FLOPS_PER_SM = 2.1e12
 """Operations a second of one SM by `mma`, as `InstructionFamily.flops_per_sm` has it, where each step waits at a second
@@ -32,12 +27,6 @@ COMPUTED_PER_SM = 30e9
 
 LAST_BLOCK_BYTES = 57e9
 """Bandwidth at which one block adds up partials of other blocks."""
-
-GRID_SYNC, GRID_READ = 0.4e-6, 0.8e-6
-"""Latency of a barrier over a grid that is resident as a whole, and of reading one batch of partials behind it."""
-
-CLUSTER_LAUNCH = 0.7e-6
-"""Latency that a cluster adds to a launch: its blocks start together and meet once."""
 
 CLUSTERED_SMS = {1: 1.0, 2: 1.0, 4: 120 / 132}
 """Share of the SMs that have a block when blocks come in clusters of so many (`cuOccupancyMaxActiveClusters`)."""

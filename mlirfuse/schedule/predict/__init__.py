@@ -7,9 +7,9 @@ Kernels with contractions are in `contractions`: their instruction families say 
 """
 
 from mlirfuse.schedule.predict.contractions import predict_contraction
-from mlirfuse.schedule.predict.predict import best, predict, work_of
+from mlirfuse.schedule.predict.predict import predict, work_of
 from mlirfuse.schedule.predict.prediction import Prediction
 from mlirfuse.schedule.predict.pricing import price
 from mlirfuse.schedule.predict.work import Work
 
-__all__ = ["Prediction", "Work", "best", "predict", "predict_contraction", "price", "work_of"]
+__all__ = ["Prediction", "Work", "predict", "predict_contraction", "price", "work_of"]

@@ -7,10 +7,18 @@ from math import prod
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges
-from mlirfuse.schedule.predict.facts import LOADS_AHEAD
+from mlirfuse.schedule.predict.facts import LOADS_AHEAD, LOST
 from mlirfuse.schedule.predict.instructions import add_elements, add_exchanges, own_waits
 from mlirfuse.schedule.predict.shared_columns import columns_traffic, missing
-from mlirfuse.schedule.predict.space import element_bytes, held_registers, known_extents, tiles, wastes
+from mlirfuse.schedule.predict.space import (
+    accesses,
+    arrays,
+    element_bytes,
+    held_registers,
+    known_extents,
+    tiles,
+    wastes,
+)
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -41,7 +49,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     # What is read again comes from where there is room for all rows in work.
     busy = min(blocks, resident * sms)
     on_sm = -(-busy // sms) * row / layout.cluster + problem.row_elements * problem.column_bytes / layout.cluster
-    far = 0.0 if on_chip else missing(on_sm, device.target.shared_per_sm)
+    far = 0.0 if on_chip else max(LOST, missing(on_sm, device.target.shared_per_sm))
     farther = far * missing(busy / layout.cluster * row, device.machine.l2_bytes)
     work.read = read * (1 + again * farther)
     sectors, sectors_written, lines = wastes(schedule, problem, extents)
@@ -57,8 +65,9 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.rounds = rounds + more * farther
     work.l2_rounds = more * (far - farther)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
-    accesses = (problem.read_bytes * again + problem.full_bytes + problem.column_bytes) / each / width
-    add_elements(work, problem, covered, accesses)
+    reads, writes = arrays(problem)
+    count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
+    add_elements(work, problem, covered, count)
     add_exchanges(work, exchanged, blocks)
     work.waits = exchanged.waits + steps * own_waits(problem, layout)
     work.barriers = reductions * exchanged.meets

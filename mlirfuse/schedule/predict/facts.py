@@ -38,6 +38,9 @@ is many times as much."""
 WORKING_SET = 0.7
 """Share of a cache that what is read again may take."""
 
+LOST = 0.5
+"""Share of what a block reads again that the L1 has lost even where it had room: what streams through displaces it."""
+
 BASE_REGISTERS = 18
 """Registers of a thread beside its elements: addresses, coordinates, constants."""
 

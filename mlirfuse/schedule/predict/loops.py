@@ -8,7 +8,7 @@ from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges, shared_out
 from mlirfuse.schedule.predict.instructions import add_elements, add_exchanges, own_waits
-from mlirfuse.schedule.predict.space import element_bytes, known_extents, tiles, wastes
+from mlirfuse.schedule.predict.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -58,8 +58,9 @@ def _steps(
     once = exchanges([part for part in problem.reductions if part not in inside], layout, problem)
     within = max(1, problem.dependent_reductions - 1) if inside else 0
     staged = plan.stages > 1
-    accesses = problem.full_bytes / element_bytes(problem) / max(layout.vector) * (2 if staged else 1)
-    add_elements(work, problem, every * prod(layout.extents), accesses)
+    reads, writes = arrays(problem)
+    count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
+    add_elements(work, problem, every * prod(layout.extents), count)
     add_exchanges(work, inner, every * layout.cluster)
     add_exchanges(work, once, work.blocks)
     work.rounds = 1 + (steps - 1) / max(1, plan.stages - 1)

@@ -1,4 +1,4 @@
-"""`predict`: the time of a schedule on a machine; `best`: the fastest of all proposals."""
+"""`predict`: the time of a schedule on a machine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from mlirfuse.schedule.predict.space import with_extents
 from mlirfuse.schedule.predict.tiles import tile_work
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.proposals import Proposal, proposals
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target
 
 
 def predict(schedule: Schedule, problem: Problem, machine: MachineModel, *, registers: int | None = None) -> Prediction:
@@ -38,16 +36,3 @@ def work_of(schedule: Schedule, problem: Problem, machine: MachineModel, registe
     if schedule.persistence == "registers":
         return tile_work(schedule, problem, device, registers)
     return chunk_work(schedule, problem, device, registers)
-
-
-def best(problem: Problem, target: Target, machine: MachineModel) -> tuple[Proposal, Prediction] | None:
-    """The proposal of the least predicted time, the first of equals; None where no family has one.
-
-    Args:
-        problem: the kernel.
-        target: the architecture that schedules must be legal for.
-        machine: the speeds of the device.
-    """
-    problem = with_extents(problem)
-    found = ((proposal, predict(proposal.schedule, problem, machine)) for proposal in proposals(problem, target))
-    return min(found, key=lambda pair: pair[1].microseconds, default=None)

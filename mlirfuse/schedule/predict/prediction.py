@@ -50,7 +50,8 @@ class Prediction:
         blocks: starting blocks, at the rate of the device.
         synchronisation: grid barriers, and combining partial results.
         launch: of the kernel, and of a second one.
-        in_work: blocks in work on an SM at once, and one more where blocks load ahead. No time.
+        in_work: blocks in work on an SM at once, those of a cluster together as one, as they wait for one another; and
+            one more where blocks load ahead. No time.
         tensor: products of tensor cores, on the busiest SM.
         exposed: filling the first stages of a tile, and storing its results, where no products overlap with that.
         sharpness: exponent of the mean of all parts that overlap, where a ring of stages lets copies run ahead; 0 where
@@ -75,10 +76,15 @@ class Prediction:
     @property
     def microseconds(self) -> float:
         """Of all parts: those that overlap together, and the others behind."""
+        return self.loop_microseconds + self.synchronisation + self.launch
+
+    @property
+    def loop_microseconds(self) -> float:
+        """Of all parts but the launch and combining partial results."""
         rates = (self.dram, self.l2, self.shared, self.dsmem, self.tensor, self.issue, self.special, self.blocks)
         hiding = self.sharpness or min(1.0 + HIDING * self.in_work**0.5, MOST_HIDING)
         together = _mean((_mean(rates, self.sharpness or SHARPNESS), self.latency), hiding)
-        return together + self.exposed + self.synchronisation + self.launch
+        return together + self.exposed
 
     @property
     def bound(self) -> str:

@@ -36,7 +36,7 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         blocks=US * work.blocks * (machine.cluster_start if work.cluster > 1 else machine.block_start),
         synchronisation=US * _combining(work, machine, exchange),
         launch=US * (first + (work.kernels - 1) * launch),
-        in_work=min(work.resident, max(1.0, work.blocks / work.sms)) + work.ahead,
+        in_work=max(1.0, min(work.resident, work.blocks / work.sms) / work.cluster) + work.ahead,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -96,11 +96,50 @@ def wastes(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> tupl
 
     Other accesses of the block find the rest of a sector that is read in the L1, but each write goes to the L2.
     """
+    reads, writes = arrays(problem)
+    vector = schedule.layout.vector[problem.vector_dim]
+    tile, warp = (runs(extents, part, problem.vector_dim) for part in (schedule.tile, warp_part(schedule)))
+
+    def read(each: int) -> float:
+        return sector_waste(tile[0] * each, tile[1] * each)  # the L1 has the rest of a sector
+
+    def written(each: int) -> float:
+        return sector_waste(warp[0] * each, warp[1] * each) * apart(each, SECTOR) * straddling(each, SECTOR)
+
+    def lines(each: int) -> float:
+        return line_waste(warp[0] * each, warp[1] * each) * apart(each, LINE) * straddling(each, LINE)
+
+    def straddling(each: int, piece: int) -> float:
+        """Where rows begin inside of sectors, what a warp accesses at once ends in one more sector or line."""
+        return 1.0 + piece / (warp[0] * each) if problem.line and not schedule.layout.is_shifted else 1.0
+
+    def apart(each: int, most: int) -> float:
+        """Neighbouring lanes' accesses of elements so wide that a vector takes several lie apart."""
+        return max(1.0, min(most, vector * each) / WIDEST_ACCESS)
+
+    return _mean(reads, read), _mean(writes, written), _mean((*reads, *writes), lines)
+
+
+def arrays(problem: Problem) -> tuple[Sequence[tuple[int, float]], Sequence[tuple[int, float]]]:
+    """Arrays that are read and written: the bytes of an element, and the bytes for each element of the space."""
+    whole = {d for d, extent in enumerate(problem.extents) if extent != 1}
+    full = [a for a in problem.arrays if whole <= set(a.dims)]
+    if sum(a.bytes for a in full) == problem.full_bytes:
+        reads, writes = ([(a.bytes, a.bytes) for a in full if a.written == written] for written in (False, True))
+        return reads, writes
     each = element_bytes(problem)
-    run, apart = runs(extents, schedule.tile, problem.vector_dim)
-    read = sector_waste(run * each, apart * each)
-    run, apart = runs(extents, warp_part(schedule), problem.vector_dim)
-    return read, sector_waste(run * each, apart * each), line_waste(run * each, apart * each)
+    return [(each, problem.read_bytes)], [(each, problem.full_bytes - problem.read_bytes)]
+
+
+def accesses(arrays: Iterable[tuple[int, float]], vector: int) -> float:
+    """Accesses of a thread to some arrays for each element, in vectors of so many: of `WIDEST_ACCESS` bytes at most."""
+    return sum(nbytes / each * max(1.0, vector * each / WIDEST_ACCESS) / vector for each, nbytes in arrays)
+
+
+def _mean(arrays: Sequence[tuple[int, float]], waste: Callable[[int], float]) -> float:
+    """The waste of arrays together, each by its bytes."""
+    total = sum(nbytes for _, nbytes in arrays)
+    return sum(nbytes * waste(each) for each, nbytes in arrays) / total if total else 1.0
 
 
 def held_registers(schedule: Schedule, problem: Problem) -> int:

@@ -8,9 +8,12 @@ from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.predict.accesses import traffic
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.exchanges import exchanges
+from mlirfuse.schedule.predict.facts import LOADS_AHEAD
 from mlirfuse.schedule.predict.instructions import add_elements, add_exchanges, own_waits
 from mlirfuse.schedule.predict.shared_columns import columns_traffic
 from mlirfuse.schedule.predict.space import (
+    accesses,
+    arrays,
     element_bytes,
     held_registers,
     known_extents,
@@ -38,7 +41,8 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     exchanged = exchanges(problem.reductions, layout, problem)
     reductions = max(1, problem.dependent_reductions) if problem.reduced else 0
     width = max(layout.vector)
-    accesses = (problem.full_bytes + problem.column_bytes) / each / width
+    reads, writes = arrays(problem)
+    count = accesses((*reads, *writes, (each, problem.column_bytes)), width)
     if registers is None and schedule.blocks_per_sm:
         resident = schedule.blocks_per_sm
     else:
@@ -52,7 +56,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     if problem.arrays and layout.is_alone(problem.reduced):
         moved = traffic(schedule, problem.arrays, extents)
         work.l2_read, work.l2_written, work.l1, work.shared = moved.read, moved.written, moved.l1, moved.shared
-        accesses = moved.instructions * WARP / covered
+        count = moved.instructions * WARP / covered
         # Arrays that are broadcast over part of the space are smaller than that, and the results of reductions are not
         # counted for other schedules: only what is written beside them.
         work.read = min(work.read, _bytes(problem, extents, written=False))
@@ -60,8 +64,13 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
             work.read -= total * problem.transposed.bytes  # the neighbouring tile leaves it in the L2
     elif problem.transposed is not None:
-        accesses += _transposed(work, schedule, problem, extents, total)
-    add_elements(work, problem, covered, accesses)
+        count += _transposed(work, schedule, problem, extents, total)
+    # What waits in shared memory is written there and read again; few registers are left for loads of it.
+    work.rounds += schedule.shared_spill / LOADS_AHEAD
+    waiting = schedule.shared_spill * width / layout.elements_per_thread
+    work.shared += 2.0 * covered * waiting * problem.shared_spill_bytes
+    count += 2.0 * waiting * problem.shared_spill_bytes / each / width
+    add_elements(work, problem, covered, count)
     add_exchanges(work, exchanged, blocks)
     work.waits = exchanged.waits + own_waits(problem, layout)
     work.barriers = reductions * exchanged.meets + (1 if schedule.transposed else 0)

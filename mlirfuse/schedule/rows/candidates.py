@@ -1,4 +1,4 @@
-"""The schedules that keep rows in registers, which `rows.cost` chooses from."""
+"""The schedules that keep rows in registers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MOST_FRAGMENTS = 32
 
 @dataclass(frozen=True)
 class Candidate:
-    """A schedule and what the cost model needs to know of it.
+    """A schedule that keeps rows in registers, and how well it fills an SM.
 
     Attributes:
         schedule: the schedule.
@@ -72,10 +72,17 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     order = "depth" if problem.row_elements * problem.read_bytes > long else "breadth"
     cluster = 1
     while cluster <= target.max_cluster:
+        seen: set[tuple[object, ...]] = set()
         for warps in range(1, target.max_threads_per_block // WARP + 1):
             for split in _splits(problem, warps, cluster):
                 schedule = row_schedule(problem, split, order, target.max_threads_per_block)
-                if schedule is None or check_schedule(schedule, problem.extents, problem.reduced, target):
+                if schedule is None:
+                    continue
+                each = (replace(split, warps=1), schedule.layout.repeats)
+                if each in seen:  # more warps that have as much each only idle more
+                    continue
+                seen.add(each)
+                if check_schedule(schedule, problem.extents, problem.reduced, target):
                     continue
                 fine = split.lanes < WARP or split.vector < problem.vector
                 if not fine or _divides(schedule.layout, problem):

@@ -12,7 +12,7 @@ from mlir import ir
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.grid.heuristics import FEW_TILES
+from mlirfuse.schedule.grid.complete import FEW_TILES
 from tests.support.compiling import module_at
 from tests.support.kernels import parse
 from tests.support.reductions.backward import BACKWARD

@@ -14,12 +14,17 @@ from mlir.dialects import arith
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.analysis.kernels import kernels
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import mutants, plant, site
 from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.grid.second_stage import choose_second_stage
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import nested
+from mlirfuse.target import target_of
 from tests.support.compiling import module_at
 from tests.support.reductions.backward import Backward
 
@@ -37,24 +42,36 @@ def looping(
     layout: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     **changes: Any,
 ) -> ir.Module:
-    """The function, with the schedule that the heuristics choose but for some fields of its layout and of its
+    """The function, with the schedule that is chosen for a grid barrier but for some fields of its layout and of its
     persistent loop.
 
     Blocks share no end unless `changes` say so: few rows have none, so that nothing is seen of bugs in it.
     """
     specs = backward.specs(columns, dtype)
-    module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
+    module = mf.fuse(backward.fn, target="sm_90a", grid_reduction="grid_sync").lower(*specs).module
     with module.context:
         run_pipeline(module, pipeline.named("fuse-graph-pipeline"))
     (kernel,) = kernels(module.operation)
     schedule = schedule_of(kernel)
     assert schedule.persistent_loop is not None
-    persistent_loop = replace(schedule.persistent_loop, **{"chunk": 0} | changes)
     held = replace(schedule.layout, **dict[str, Any](layout))
+    if layout:
+        changes = _second_stage(kernel, held, schedule.blocks_per_sm) | changes
+    persistent_loop = replace(schedule.persistent_loop, **{"chunk": 0} | changes)
     tile = tuple(held.extents[d] if d in persistent_loop.dims else n for d, n in enumerate(schedule.tile))
     return module_at(
         stage, backward.fn, specs, replace(schedule, tile=tile, layout=held, persistent_loop=persistent_loop)
     )
+
+
+def _second_stage(kernel: ir.Operation, layout: BlockedLayout, blocks_per_sm: int) -> dict[str, Any]:
+    """The fields that depend on how many threads a block has."""
+    problem = problem_of(kernel, *kernel_space(kernel))
+    assert problem.persistent_loop is not None
+    names = ("second_stage_tile", "second_stage_layout", "second_stage_reads")
+    target = target_of("sm_90a")
+    fields = choose_second_stage(problem, problem.persistent_loop, layout, blocks_per_sm, target)
+    return dict(zip(names, fields, strict=True))
 
 
 def check_mutants(

@@ -8,16 +8,20 @@ from math import prod
 import pytest
 
 from mlirfuse.distribution.memory.layout_conversions import BANK, BANKS_BYTES, Placement, placement_between
-from mlirfuse.schedule.heuristics import elementwise_schedule
+from mlirfuse.schedule.elementwise import BLOCK_THREADS, MOST_READ_BYTES
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import Problem, TransposedProblem
+from mlirfuse.schedule.rows.transposed import transposed_schedule
 from mlirfuse.schedule.schedule import Schedule
 
 
 def _schedule(size: int, vectors: tuple[int, int], extents: tuple[int | None, ...] = (None, 8192)) -> Schedule:
     """Of two arrays with elements of so many bytes, accessed by vectors of so many of them along either dimension."""
     transposed = TransposedProblem(0, vectors[0], size, size)
-    return elementwise_schedule(Problem(extents, frozenset(), 1, vectors[1], 2 * size, size, transposed=transposed))
+    problem = Problem(extents, frozenset(), 1, vectors[1], 2 * size, size, transposed=transposed)
+    schedule = transposed_schedule(problem, BLOCK_THREADS[0], MOST_READ_BYTES)
+    assert schedule is not None
+    return schedule
 
 
 def _address(placement: Placement, index: tuple[int, ...]) -> int:

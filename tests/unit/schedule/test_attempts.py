@@ -18,8 +18,8 @@ from mlirfuse.schedule.attempts import (
     shorter,
     thinner,
 )
+from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
-from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.low_registers import low_register_schedules
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem

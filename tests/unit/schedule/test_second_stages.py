@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.target import Target, target_of
 
@@ -30,7 +30,7 @@ def test_a_sum_of_everything_is_combined_by_the_last_block(columns: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("columns", "who"), [(8, "last_block"), (64, "grid_sync"), (384, "grid_sync"), (16384, "grid_sync")]
+    ("columns", "who"), [(8, "last_block"), (64, "second_kernel"), (384, "second_kernel"), (16384, "second_kernel")]
 )
 def test_sums_of_columns_are_combined_by_as_many_blocks_as_they_have_slices(columns: int, who: str) -> None:
     assert grid_reduction(sums(columns)) == who

@@ -1,0 +1,79 @@
+"""Schedules of kernels that reduce nothing: a tile a block, of one vector a thread or a few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.rows.transposed import transposed_schedule
+from mlirfuse.schedule.schedule import Schedule
+
+BLOCK_THREADS = (256, 128, 512)
+"""Threads of a block."""
+
+VECTORS = (1, 2, 4)
+"""Vectors of a thread, which a block's width lies between."""
+
+TRANSPOSED_ELEMENTS = 32
+"""Elements of a row that a thread accesses side by side where its neighbours are in other rows: two sectors of 16-bit
+elements, or more."""
+
+MOST_READ_BYTES = 800
+"""Bytes that a thread of an elementwise kernel reads at most, by narrower accesses where arrays are many: ptxas has all
+loads under way at once, and spills."""
+
+
+def elementwise_schedules(problem: Problem) -> Iterator[Schedule]:
+    """With vectors of every width, blocks of a few sizes, and with and without tiles transposed in shared memory."""
+    for vector in _widths(problem.vector):
+        narrow = replace(problem, vector=vector)
+        for threads in BLOCK_THREADS:
+            if transposed := transposed_schedule(narrow, threads, MOST_READ_BYTES):
+                yield transposed
+            for vectors in VECTORS if problem.transposed is None else (1,):
+                if vectors == 1 or vectors * vector * problem.read_bytes <= MOST_READ_BYTES:
+                    yield elementwise_schedule(narrow, threads=threads, vectors=vectors)
+
+
+def elementwise_schedule(problem: Problem, *, threads: int = BLOCK_THREADS[0], vectors: int = 1) -> Schedule:
+    """Vectors of a thread, threads along the contiguous dimension first and then outwards.
+
+    Where arrays are contiguous along different dimensions, lanes lie along one of them and vectors along the other, so
+    that a warp accesses whole sectors of both.
+
+    Args:
+        problem: the kernel.
+        threads: of a block.
+        vectors: of a thread.
+    """
+    vector = problem.vector
+    while vector > 1 and vector * problem.read_bytes > MOST_READ_BYTES:
+        vector //= 2
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, vector)
+    across = problem.transposed.dim if problem.transposed else None
+    outwards = [d for d in reversed(range(problem.rank)) if d not in (problem.vector_dim, across)]
+    order = [problem.vector_dim, *outwards]
+    if across is not None:
+        order.insert(0, across)
+        most = min(TRANSPOSED_ELEMENTS, MOST_READ_BYTES // max(1, problem.read_bytes)) // vector
+        fill.repeats[problem.vector_dim] = max(1, min(most, fill.left(problem.vector_dim)))
+    for dim in order:
+        fill.add_lanes(dim)
+    for dim in order:
+        fill.add_warps(dim, threads // WARP)
+    for dim in order:
+        fill.repeats[dim] *= max(1, min(vectors, fill.left(dim)))
+        vectors //= fill.repeats[dim] if across is None else vectors
+    fill.rest_of_lanes(order[-1])
+    layout = fill.layout()
+    return Schedule(tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True)), layout)
+
+
+def _widths(vector: int) -> Iterator[int]:
+    """Elements of a vector, and of half of it, again and again."""
+    while vector:
+        yield vector
+        vector //= 2
