@@ -18,7 +18,8 @@ TO_KERNELS = (
     "fuse-multiply-add,fuse-segment,"
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-cse,fuse-permute-operands,"
-    "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions"
+    "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions,"
+    "fuse-split-parts"
 )
 """Tensors to kernels without schedules."""
 

@@ -125,6 +125,11 @@ def space_of_structures(structures: Sequence[OpStructure]) -> IterationSpace | C
             else:
                 use_nodes[(s.op, number)] = nodes
                 uses.setdefault(operand, []).append(nodes)
+        for number, axes in s.idle_axes:  # the op runs along it, without reading it
+            operand = s.operands[number]
+            nodes = _tie(sets, extents, value_nodes.get(operand), s.operand_extents[number], axes, loops)
+            if operand not in inside:
+                uses.setdefault(operand, []).append(nodes)
         for result, shape, axes in zip(s.op.results, s.result_extents, s.result_axes, strict=True):
             value_nodes[result] = _tie(sets, extents, value_nodes.get(result), shape, axes, loops)
 

@@ -37,6 +37,7 @@ class OpStructure:
             None in place of the tuple for an operand whose elements are not read.
         result_axes: the same for each result.
         idle_extents: (loop, extent) pairs from operands without a read of elements; the extent is None if dynamic.
+        idle_axes: (operand number, loop of each axis) of operands that hold data which the op does not read.
     """
 
     op: ir.Operation
@@ -46,6 +47,7 @@ class OpStructure:
     operand_axes: tuple[tuple[int | None, ...] | None, ...]
     result_axes: tuple[tuple[int | None, ...], ...]
     idle_extents: tuple[tuple[int, int | None], ...] = ()
+    idle_axes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
 
     @cached_property
     def operand_extents(self) -> tuple[tuple[int | None, ...], ...]:
@@ -101,6 +103,11 @@ def _generic(op: ir.Operation) -> OpStructure | None:
         tuple(operand_axes),
         tuple(result_axes),
         _idle_extents(op, axes, operand_axes),
+        tuple(
+            (number, axis)
+            for number, (operand, axis, read) in enumerate(zip(operands, axes, operand_axes, strict=True))
+            if read is None and not is_constant(operand)
+        ),
     )
 
 

@@ -8,12 +8,22 @@ from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
 from mlirfuse.analysis.arithmetic.combining import neutral
+from mlirfuse.analysis.loops.maps import projection
 
 Scalar = Callable[[Sequence[ir.Value]], ir.Value]
 
+Beside = tuple[ir.Value, Sequence[int | None]]
+"""A tensor, and the axis of another one that runs along each of its own; None for extents of 1."""
+
 
 def reduce_rows(
-    combining_op: str, source: ir.Value, rows: Sequence[ir.Value], dims: Sequence[int], scalar: Scalar
+    combining_op: str,
+    source: ir.Value,
+    rows: Sequence[ir.Value],
+    dims: Sequence[int],
+    scalar: Scalar,
+    others: Sequence[ir.Value] = (),
+    beside: Beside | None = None,
 ) -> ir.Value:
     """A `linalg.generic` that combines `scalar` of the elements of a tensor over some dimensions.
 
@@ -22,7 +32,9 @@ def reduce_rows(
         source: a ranked tensor.
         rows: tensors of the result's shape, with one element a row.
         dims: the dimensions that are reduced.
-        scalar: emits the combined value from an element of the source and one of each of `rows`.
+        scalar: emits the combined value from an element of the source, one of each of `others`, and of each of `rows`.
+        others: further tensors of the source's shape.
+        beside: a tensor along which the reduction runs without reading it.
     """
     source_type = ir.RankedTensorType(source.type)
     rank, element = source_type.rank, source_type.element_type
@@ -38,17 +50,24 @@ def reduce_rows(
     identity = ir.AffineMap.get_identity(rank)
     outer = ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(d) for d in kept])
     kinds = ", ".join(f"#linalg.iterator_type<{'parallel' if d in kept else 'reduction'}>" for d in range(rank))
+    maps = [*[identity] * (len(others) + 1), *[outer] * len(rows)]
+    inputs, idle = [source, *others, *rows], []
+    if beside is not None:
+        idle = [ir.RankedTensorType(beside[0].type).element_type]
+        inputs.append(beside[0])
+        maps.append(projection(rank, beside[1]).value)
     generic = linalg.GenericOp(
         [init.type],
-        [source, *rows],
+        inputs,
         [init],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (identity, *[outer] * (len(rows) + 1))]),
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (*maps, outer)]),
         ir.ArrayAttr.parse(f"[{kinds}]"),
     )
-    count = len(rows) + 2
-    block = generic.regions[0].blocks.append(*[element] * count, arg_locs=[generic.location] * count)
+    types = [*[element] * (len(others) + len(rows) + 1), *idle, element]
+    block = generic.regions[0].blocks.append(*types, arg_locs=[generic.location] * len(types))
     with ir.InsertionPoint(block):
         *elements, accumulator = block.arguments
+        elements = elements[: len(elements) - len(idle)]
         combined = ir.Operation.create(combining_op, results=[element], operands=[accumulator, scalar(elements)])
         linalg.YieldOp([combined.results[0]])
     return generic.results[0]

@@ -7,7 +7,7 @@ along what is kept have nothing to exchange; warps along what is reduced make mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -48,16 +48,17 @@ class _Split:
     fragments: int
 
 
-def streamed_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
+def streamed_schedules(problem: Problem, target: Target, threads: Sequence[int] = THREADS) -> Iterator[Schedule]:
     """Schedules of blocks that loop over the reduced dimensions; none where nothing is reduced.
 
     Args:
         problem: the kernel's iteration space and traffic; all reductions are over the same dimensions.
         target: the architecture.
+        threads: of a block, in turn.
     """
     if not problem.reduced:
         return
-    found = (_schedule(problem, split) for split in _splits(problem, target))
+    found = (_schedule(problem, split) for split in _splits(problem, target, threads))
     for schedule in dict.fromkeys(found):
         if _leaves_remainders(schedule, problem):
             continue
@@ -65,11 +66,11 @@ def streamed_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
             yield schedule
 
 
-def _splits(problem: Problem, target: Target) -> Iterator[_Split]:
+def _splits(problem: Problem, target: Target, blocks: Sequence[int]) -> Iterator[_Split]:
     most = _most_fragments(problem)
     for contiguous in _contiguous_lanes(problem):
         for along_memory in (True, False) if contiguous < WARP else (True,):
-            for threads in THREADS:
+            for threads in blocks:
                 warps = min(threads, target.max_threads_per_block) // WARP
                 for kept in {1, 1 << warps.bit_length() // 2, warps}:
                     for fragments in {most, max(1, most // FEWER)}:

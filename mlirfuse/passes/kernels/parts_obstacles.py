@@ -1,0 +1,106 @@
+"""Which kernels can reduce parts of a dimension, and which dimensions; part of `fuse-split-parts`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.combining import combiner_of, neutral
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.order import reduction_depths
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.dialect.attributes import STRIDES
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
+from mlirfuse.passes.kernels.reduction_parts import SHAPES, leading_to_reductions
+from mlirfuse.support.rewriting import defining_op, nested
+
+
+def obstacle(kernel: ir.Operation) -> str | None:
+    """Why a kernel cannot reduce parts, whichever dimension is divided; None where it can."""
+    space, structures = kernel_space(kernel)
+    reductions = [s for s in structures if s.reduction_loops]
+    if not reductions or 0 in space.extents or contraction_in(space, structures) is not None:
+        return "it reduces nothing, or is a contraction"
+    dims = {space.reduced.get(s.op, frozenset()) for s in reductions}
+    if len(dims) > 1 or any(reduction_depths(structures)[s.op] for s in reductions):
+        return "its reductions depend on one another, or are over different dimensions"
+    if any(s.op.name not in JOINT_REDUCTIONS and not _starts_neutral(s) for s in reductions):
+        return "a reduction does not start from its neutral element"
+    if any(s.op.name == "fuse.moments" for s in reductions) and any(
+        space.extents[d] is None for d in space.reduced_dims
+    ):
+        return "a variance is over an extent that is known at run time only"
+    kept = [set(space.loops[s.op]) for s in reductions]
+    if not all(min(kept, key=len) <= each for each in kept):
+        return "its results have no dimensions in common"
+    first = leading_to_reductions(structures)
+    for s in structures:
+        along = not space.reduced_dims.isdisjoint(space.loops[s.op])
+        if s.op not in first and along:
+            return "what is reduced is needed again"
+        if s.op in first and (reason := _op_obstacle(s, first, along)):
+            return reason
+    if any(
+        op.name == "tensor.dim"
+        and any(use.owner.name not in ("tensor.empty", "linalg.fill") for use in op.results[0].uses)
+        for op in body(kernel)
+    ):
+        return "it computes with an extent"
+    return None
+
+
+def _op_obstacle(s: OpStructure, first: set[ir.Operation], along: bool) -> str | None:
+    """Why an op cannot be computed on parts, or None."""
+    if s.op.name != "linalg.generic" and s.op.name not in JOINT_REDUCTIONS:
+        return f"{s.op.name} depends on the number of dimensions"
+    if s.op.name == "linalg.generic" and len(s.op.results) != 1:
+        return "an op has several results"
+    if any(inner.name == "linalg.index" for inner in nested(s.op)):
+        return "it uses linalg.index"
+    users = (use.owner.operation for result in s.op.results for use in result.uses)
+    if along and not s.reduction_loops and any(_outermost(user, s.op) not in first for user in users):
+        return "what is reduced is needed again"
+    for operand in s.operands:
+        maker = defining_op(operand)
+        is_dense = maker is not None and maker not in first and maker.name not in SHAPES
+        if is_dense and isinstance(operand.type, ir.RankedTensorType):
+            return "an array is a constant"
+    return None
+
+
+def _outermost(op: ir.Operation, beside: ir.Operation) -> ir.Operation:
+    """The op around `op` that is in the same block as `beside`."""
+    while op.parent.operation != beside.parent.operation:
+        op = op.parent.operation
+    return op
+
+
+def divisible_dims(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> tuple[int, ...]:
+    """The reduced dimensions of static extent that may be divided: arrays have them along one axis, in one order."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    strided = {a for a, known in zip(arguments, argument_attributes(kernel), strict=True) if STRIDES in known}
+    axes: dict[tuple[ir.Value, int], set[int | None]] = {}
+    apart: set[int] = set()
+    for (op, number), dims in space.use_axes.items():
+        for dim in space.reduced_dims:
+            axes.setdefault((op.operands[number], dim), set()).add(dims.index(dim) if dim in dims else None)
+            if dim in dims and op.operands[number] in strided:
+                apart.add(dim)
+    apart |= {dim for (_, dim), found in axes.items() if len(found) > 1}
+    joined = all(space.reduced_dims <= set(space.loops[s.op]) for s in structures if s.reduction_loops)
+    known = (d for d in sorted(space.reduced_dims) if (space.extents[d] or 1) > 1)
+    return tuple(d for d in known if joined and d not in apart)
+
+
+def _starts_neutral(structure: OpStructure) -> bool:
+    """Whether a reduction starts from a fill with its neutral element."""
+    fill = defining_op(structure.operands[-1])
+    constant = None if fill is None or fill.name != "linalg.fill" else defining_op(fill.operands[0])
+    if constant is None or constant.name != "arith.constant":
+        return False
+    element = ir.RankedTensorType(structure.op.results[0].type).element_type
+    return bool(constant.attributes["value"] == neutral(combiner_of(structure).name, element))
