@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from math import inf
+
 from mlir import ir
 
+from mlirfuse.analysis.kernels import symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
 from mlirfuse.analysis.scheduling_problem import scheduling_problem
 from mlirfuse.dialect.attributes import SCHEDULE
+from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.reduction_parts import best_parts
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import Target
 
@@ -34,3 +42,29 @@ def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineMode
     if isinstance(problem, Problem):
         return predict(given or choose_schedule(problem, target, machine=machine), problem, machine)
     return predict_contraction(given or choose_contraction(problem, target), problem, machine)
+
+
+def reduction_microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
+    """What a kernel is predicted to take, in parts that another kernel combines where that is faster.
+
+    Args:
+        kernel: a tensor kernel.
+        target: the architecture that it is scheduled for.
+        machine: the speeds of the device.
+
+    Raises:
+        ScheduleError: the kernel's ops share no iteration space, or no schedule fits.
+    """
+    together = inf
+    with suppress(ScheduleError):
+        together = kernel_prediction(kernel, target, machine).microseconds
+    apart = inf
+    if SCHEDULE not in kernel.attributes and obstacle(kernel) is None:
+        space, structures = kernel_space(kernel)
+        parts = best_parts(
+            problem_of(kernel, space, structures), target, machine, divisible_dims(kernel, space, structures)
+        )
+        apart = parts.microseconds if parts is not None else inf
+    if together == apart == inf:
+        raise ScheduleError(f"no schedule fits {symbol(kernel)}", where=kernel)
+    return min(together, apart)

@@ -14,6 +14,7 @@ from mlirfuse.schedule.grid.candidates import SQUEEZED, grid_candidates
 from mlirfuse.schedule.grid.complete import complete
 from mlirfuse.schedule.grid.second_stage import with_grid_reduction
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.orders.candidates import ordered_candidates
 from mlirfuse.schedule.orders.windows import window_candidates
 from mlirfuse.schedule.problem import Problem
@@ -86,10 +87,16 @@ def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
     if (shared := shared_schedule(problem, target)) is not None:
         yield shared
     for threads in CHUNK_THREADS:
-        for vectors in (1, 2, 4):
-            yield multi_pass_schedule(problem, target, threads=threads, vectors=vectors)
-        for dim in sorted(problem.reduced):
-            yield narrow_multi_pass_schedule(problem, target, dim, threads=threads)
+        found = [multi_pass_schedule(problem, target, threads=threads, vectors=vectors) for vectors in (1, 2, 4)]
+        found += [narrow_multi_pass_schedule(problem, target, d, threads=threads) for d in sorted(problem.reduced)]
+        yield from (schedule for schedule in found if _fits_registers(schedule, problem, target))
+
+
+def _fits_registers(schedule: Schedule, problem: Problem, target: Target) -> bool:
+    """Whether a thread's partial results and what it reads of a chunk fit its registers."""
+    each = sum(part.bytes for part in problem.reductions) + problem.read_bytes
+    registers = min(target.max_registers_per_thread, target.registers_per_sm // schedule.layout.threads)
+    return schedule.layout.elements_per_thread * each <= registers * REGISTER_BYTES
 
 
 def loops(problem: Problem, target: Target) -> Iterator[Schedule]:

@@ -17,7 +17,7 @@ from mlirfuse.schedule.predict import predict
 from mlirfuse.schedule.predict.space import with_extents
 from mlirfuse.schedule.problem import Problem, RowReduction
 from mlirfuse.schedule.rows.streamed import streamed_schedules
-from mlirfuse.target import Target
+from mlirfuse.target import LINE, Target
 
 MOST_PARTS = 4096
 """Parts of a reduction, at most: what the second kernel reads is little."""
@@ -74,12 +74,12 @@ def _counts(problem: Problem, dim: int) -> Iterator[int]:
     extent = problem.extents[dim]
     if extent is None:
         return
-    whole_vectors = problem.vector if dim == problem.vector_dim else 1
+    whole_lines = LINE // WIDEST_ACCESS * problem.vector if dim == problem.vector_dim else 1
     reduced = prod(problem.extents[d] or 1 for d in problem.reduced)
     most = min(MOST_PARTS, int(reduced * problem.read_bytes * PARTIAL_SHARE) // _result_bytes(problem))
     alone = prod(problem.extents[d] or 2 for d in problem.reduced - {dim}) == 1  # its own kernel would reduce nothing
     divisors = [
-        n for n in range(2, min(extent - alone, most) + 1) if extent % n == 0 and extent // n % whole_vectors == 0
+        n for n in range(2, min(extent - alone, most) + 1) if extent % n == 0 and extent // n % whole_lines == 0
     ]
     least = 2
     for parts in divisors:

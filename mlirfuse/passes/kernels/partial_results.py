@@ -25,10 +25,12 @@ def combined(
         beside: what shares the loops, so that all reductions of a kernel have one iteration space; None for the first.
     """
     if reduction.op.name == "fuse.exp_sum":
-        return _exp_sum(*partials, axis, beside)
+        maxima, sums = partials
+        return _exp_sum(maxima, sums, axis, beside)
     if reduction.op.name == "fuse.moments":
         assert elements is not None  # the split asked
-        return _moments(*partials, axis, elements, beside)
+        sums, squares = partials
+        return _moments(sums, squares, axis, elements, beside)
     (partial,) = partials
     return [
         reduce_rows(combiner_of(reduction).name, partial, [], [axis], lambda arguments: arguments[0], beside=beside)

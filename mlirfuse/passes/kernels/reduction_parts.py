@@ -15,14 +15,12 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.reduction_parts import SHAPES, leading_to_reductions
 from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS
 from mlirfuse.passes.kernels.partial_results import combined
 from mlirfuse.passes.kernels.tensor_reductions import Beside
-from mlirfuse.support.rewriting import backward_slice, clone, defining_op, read_values
+from mlirfuse.support.rewriting import backward_slice, clone, defining_op, integer_of, read_values
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes, result_extents
-
-SHAPES = ("tensor.empty", "tensor.dim", "linalg.fill")
-"""Ops that make shapes and initial values."""
 
 
 @dataclass
@@ -310,15 +308,8 @@ class PartsSplit:
 
     def _dim_of(self, op: ir.Operation) -> int | None:
         """The dimension of the space whose extent a `tensor.dim` of an argument reads."""
-        index = ir.IntegerAttr(defining_op(op.operands[1]).attributes["value"]).value
+        index = integer_of(op.operands[1])
         for (reader, number), axes in self.space.use_axes.items():
-            if reader.operands[number] == op.operands[0]:
+            if index is not None and reader.operands[number] == op.operands[0]:
                 return axes[index]
         return None
-
-
-def leading_to_reductions(structures: Sequence[OpStructure]) -> set[ir.Operation]:
-    """The reductions of a kernel, and the ops with loops that they depend on."""
-    reductions = {s.op for s in structures if s.reduction_loops}
-    operands = [operand for op in reductions for operand in op.operands]
-    return reductions | backward_slice(operands, [s.op for s in structures])

@@ -12,12 +12,12 @@ from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.kernels.host import launches
-from mlirfuse.passes.kernels.parts_obstacles import divisible_dims, obstacle
 from mlirfuse.passes.kernels.reduction_parts import PartsSplit
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.reduction_parts import best_parts

@@ -10,7 +10,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.kernel_time import kernel_prediction
+from mlirfuse.analysis.kernel_time import reduction_microseconds
 from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.problem import problem_of
@@ -115,7 +115,7 @@ def _obstacle(host: ir.Operation, kernel: ir.Operation) -> str | None:
 
 
 def _microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
-    return kernel_prediction(kernel, target, machine).microseconds
+    return reduction_microseconds(kernel, target, machine)
 
 
 def _least_microseconds(kernel: ir.Operation, machine: MachineModel) -> float:

@@ -24,6 +24,9 @@ THREADS = (128, 256, 512)
 HELD_REGISTERS = 96
 """Registers of a thread for partial results and what is read, at most."""
 
+MOST_FRAGMENTS = 16
+"""Loads of a thread under way, at most: more of narrow ones gain nothing."""
+
 FEWER = 4
 """Share of the fragments that fit a thread's registers, as its inverse, that other candidates load at once: more blocks
 fit an SM then."""
@@ -79,9 +82,11 @@ def _splits(problem: Problem, target: Target, blocks: Sequence[int]) -> Iterator
 
 def _most_fragments(problem: Problem) -> int:
     """Vectors that a thread can add up side by side; a power of two."""
-    each = sum(part.bytes for part in problem.reductions) + problem.read_bytes
+    # What is reduced of extents that are known at run time is added up in two levels.
+    levels = 2 if any(problem.extents[d] is None for d in problem.reduced) else 1
+    each = levels * sum(part.bytes for part in problem.reductions) + problem.read_bytes
     most = HELD_REGISTERS * REGISTER_BYTES // (each * problem.vector)
-    return 1 << max(1, most).bit_length() - 1
+    return min(MOST_FRAGMENTS, 1 << max(1, most).bit_length() - 1)
 
 
 def _contiguous_lanes(problem: Problem) -> set[int]:

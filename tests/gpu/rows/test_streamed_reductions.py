@@ -9,6 +9,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.compiler.problems import problems_of
+from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.records import RecordKey, on_trial
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from tests.support.reductions.streamed import random_case
@@ -20,8 +21,9 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 @pytest.mark.parametrize("seed", range(30))
 def test_same_as_numpy(seed: int) -> None:
     case = random_case(seed, largest=1 << 22)
-    fn, array = case.function(), cupy.asarray(case.array(), order="K")
-    assert array.strides == case.array().strides
+    fn, host = case.function(), case.array()
+    array = cupy.asarray(np.ascontiguousarray(host.transpose(case.order))).transpose(np.argsort(case.order))
+    assert array.strides == host.strides
     chosen = mf.fuse(fn)
     _check(chosen(array), case)
     (compiled,) = chosen._compiled.values()
@@ -33,7 +35,13 @@ def test_same_as_numpy(seed: int) -> None:
     schedules = list(streamed_schedules(problem, lowered.target))
     for schedule in random.Random(seed).sample(schedules, min(3, len(schedules))):
         with on_trial(RecordKey(problem, lowered.target, lowered.device, "auto"), schedule):
-            _check(mf.fuse(fn)(array), case)
+            try:
+                results = mf.fuse(fn)(array)
+            except ScheduleError as error:
+                if "spills" not in str(error):
+                    raise
+            else:
+                _check(results, case)
 
 
 def _check(results: object, case: object) -> None:

@@ -107,4 +107,5 @@ def test_two_kernels_compute_what_one_did(fn, shapes, kernels: int, dtype: str) 
 def test_cliffs_are_seen(fn, shape: tuple[int, ...], kernels: int) -> None:
     """Few blocks that reduce many numbers are slower than two kernels of the whole grid; rows on chip are not."""
     compiled = mf.fuse(fn, target="sm_90a").lower(mf.TensorSpec(shape, "float32")).compile(choose_again=False)
-    assert len(compiled.infos) == kernels + sum("second" in name for name in compiled.infos)
+    combining = sum("second" in name or "_parts" in name for name in compiled.infos)  # a grid's or parts' results
+    assert len(compiled.infos) == kernels + combining

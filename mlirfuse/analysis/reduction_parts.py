@@ -1,4 +1,4 @@
-"""Which kernels can reduce parts of a dimension, and which dimensions; part of `fuse-split-parts`."""
+"""Which kernels can reduce parts of a dimension, whose results another kernel combines, and which dimensions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
-from mlirfuse.passes.kernels.reduction_parts import SHAPES, leading_to_reductions
-from mlirfuse.support.rewriting import defining_op, nested
+from mlirfuse.support.rewriting import backward_slice, defining_op, nested
+
+SHAPES = ("tensor.empty", "tensor.dim", "linalg.fill")
+"""Ops that make shapes and initial values."""
 
 
 def obstacle(kernel: ir.Operation) -> str | None:
@@ -51,6 +53,13 @@ def obstacle(kernel: ir.Operation) -> str | None:
     ):
         return "it computes with an extent"
     return None
+
+
+def leading_to_reductions(structures: Sequence[OpStructure]) -> set[ir.Operation]:
+    """The reductions of a kernel, and the ops with loops that they depend on."""
+    reductions = {s.op for s in structures if s.reduction_loops}
+    operands = [operand for op in reductions for operand in op.operands]
+    return reductions | backward_slice(operands, [s.op for s in structures])
 
 
 def _op_obstacle(s: OpStructure, first: set[ir.Operation], along: bool) -> str | None:

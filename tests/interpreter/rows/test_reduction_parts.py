@@ -1,0 +1,54 @@
+"""Reductions in parts that a second kernel combines, over random axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mlirfuse import interpreter
+from tests.support.reductions.parts import (
+    PartsCase,
+    largest_first,
+    log_sum_exp,
+    module_in_parts,
+    random_parts_case,
+    several,
+    variance,
+)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("seed", range(16))
+def test_same_as_numpy(seed: int, dynamic: bool) -> None:
+    case = random_parts_case(seed)
+    for parts in (2, 4):
+        module, _ = module_in_parts(case, parts, dynamic=dynamic)
+        x = case.array()
+        for found, exact in zip(interpreter.run(module, "statistic", [x]), case.expected(x), strict=True):
+            np.testing.assert_allclose(found, exact, rtol=2e-5, atol=1e-6, err_msg=str((case, parts)))
+
+
+@pytest.mark.parametrize("form", [log_sum_exp, variance, several, largest_first])
+def test_joint_reductions_are_split(form: object) -> None:
+    """Over leading, trailing and non-neighbouring dimensions."""
+    for axes in ((0,), (2,), (0, 2), (0, 1, 2)):
+        case = PartsCase(form, (12, 8, 24), axes, form is log_sum_exp)
+        module, is_split = module_in_parts(case, 4, dynamic=False)
+        assert is_split, axes
+        x = case.array()
+        for found, exact in zip(interpreter.run(module, "statistic", [x]), case.expected(x), strict=True):
+            np.testing.assert_allclose(found, exact, rtol=2e-5, atol=1e-6, err_msg=str(axes))
+
+
+def test_all_parts_are_minus_infinity() -> None:
+    """The result is no number, as NumPy's."""
+    case = PartsCase(log_sum_exp, (16, 4), (0,), False)
+    x = case.array()
+    x[:, 1] = -np.inf
+    x[3, 2] = np.nan
+    module, is_split = module_in_parts(case, 4, dynamic=False)
+    assert is_split
+    (found,) = interpreter.run(module, "statistic", [x])
+    (exact,) = case.expected(x)
+    np.testing.assert_allclose(found, exact, rtol=1e-5)
+    assert np.isnan(found[0, 1:3]).all()
