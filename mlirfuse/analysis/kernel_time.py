@@ -19,7 +19,7 @@ from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.reduction_parts import best_parts
+from mlirfuse.schedule.reduction_parts import best_parts, least_microseconds
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import Target
 
@@ -61,10 +61,10 @@ def reduction_microseconds(kernel: ir.Operation, target: Target, machine: Machin
     apart = inf
     if SCHEDULE not in kernel.attributes and obstacle(kernel) is None:
         space, structures = kernel_space(kernel)
-        parts = best_parts(
-            problem_of(kernel, space, structures), target, machine, divisible_dims(kernel, space, structures)
-        )
-        apart = parts.microseconds if parts is not None else inf
+        problem, dims = problem_of(kernel, space, structures), divisible_dims(kernel, space, structures)
+        if together > least_microseconds(problem, machine):
+            parts = best_parts(problem, target, machine, dims)
+            apart = parts.microseconds if parts is not None else inf
     if together == apart == inf:
         raise ScheduleError(f"no schedule fits {symbol(kernel)}", where=kernel)
     return min(together, apart)

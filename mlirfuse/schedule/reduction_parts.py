@@ -26,6 +26,9 @@ PARTIAL_SHARE = 1 / 16
 """Bytes of partial results to those that are reduced, at most."""
 
 
+FEWEST_BLOCKS = 32
+"""Blocks that parts make, about, at least: fewer keep no device busy."""
+
 THREADS = (256,)
 """Threads of the blocks whose predicted times parts are compared by."""
 
@@ -69,6 +72,13 @@ def best_parts(problem: Problem, target: Target, machine: MachineModel, dims: tu
     return min(found, key=lambda each: each.microseconds, default=None)
 
 
+def least_microseconds(problem: Problem, machine: MachineModel) -> float:
+    """What two kernels take at least, to read the data once and to start."""
+    problem = with_extents(problem)
+    nbytes = prod(extent or 1 for extent in problem.extents) * problem.read_bytes
+    return 1e6 * (nbytes / machine.dram_bandwidth + 2 * (machine.dependent_launch or machine.graph_launch))
+
+
 def _counts(problem: Problem, dim: int) -> Iterator[int]:
     """Divisors of a dimension's extent: about one for every doubling."""
     extent = problem.extents[dim]
@@ -81,7 +91,8 @@ def _counts(problem: Problem, dim: int) -> Iterator[int]:
     divisors = [
         n for n in range(2, min(extent - alone, most) + 1) if extent % n == 0 and extent // n % whole_lines == 0
     ]
-    least = 2
+    tiles = max(1, prod(problem.extents[d] or 1 for d in range(problem.rank) if d not in problem.reduced) // LINE)
+    least = max(2, FEWEST_BLOCKS // tiles)
     for parts in divisors:
         if parts >= least:
             least = 2 * parts

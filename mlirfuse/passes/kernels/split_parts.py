@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from math import inf
 from typing import ClassVar
 
 from mlir import ir
@@ -20,7 +22,7 @@ from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.reduction_parts import PartsSplit
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.reduction_parts import best_parts
+from mlirfuse.schedule.reduction_parts import best_parts, least_microseconds
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,14 @@ class FuseSplitParts(Pass):
         else:
             target = target_of_module(module)
             machine = machine_of(target, device_of_module(module))
-            best = best_parts(problem_of(kernel, space, structures), target, machine, dims)
+            problem, together = problem_of(kernel, space, structures), inf
+            with suppress(ScheduleError):  # no schedule fits the kernel whole
+                together = kernel_prediction(kernel, target, machine).microseconds
+            if together <= least_microseconds(problem, machine):
+                return f"one kernel is predicted to take {together:.1f} us, as long as two at least"
+            best = best_parts(problem, target, machine, dims)
             if best is None:
                 return "no reduced dimension has equal parts"
-            try:
-                together = kernel_prediction(kernel, target, machine).microseconds
-            except ScheduleError:  # no schedule fits the kernel whole
-                together = float("inf")
             if best.microseconds >= together:
                 return f"one kernel is predicted to take {together:.1f} us, two {best.microseconds:.1f} us"
             dim, parts = best.dim, best.parts

@@ -13,10 +13,10 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.target import Target
+from mlirfuse.target import LINE, Target
 
 THREADS = (128, 256, 512)
 """Threads of a block."""
@@ -90,11 +90,11 @@ def _most_fragments(problem: Problem) -> int:
 
 
 def _contiguous_lanes(problem: Problem) -> set[int]:
-    """Lanes along contiguous memory: as many as have work, and as many as leave none idle."""
+    """Lanes along contiguous memory: as many as have work, as many as leave none idle, and those of a cache line."""
     extent = problem.extents[problem.vector_dim]
     vectors = WARP if extent is None else -(-extent // problem.vector)
     most = min(WARP, 1 << (vectors - 1).bit_length())
-    return {most, min(most, vectors & -vectors)}
+    return {most, min(most, vectors & -vectors), min(most, LINE // WIDEST_ACCESS)}
 
 
 def _schedule(problem: Problem, split: _Split) -> Schedule:
