@@ -29,9 +29,6 @@ PARTIAL_SHARE = 1 / 16
 FEWEST_BLOCKS = 32
 """Blocks that parts make, about, at least: fewer keep no device busy."""
 
-THREADS = (256,)
-"""Threads of the blocks whose predicted times parts are compared by."""
-
 
 @dataclass(frozen=True)
 class ReductionParts:
@@ -112,7 +109,7 @@ def _microseconds(problem: Problem, dim: int, parts: int, target: Target, machin
 
 def _fastest(problem: Problem, target: Target, machine: MachineModel) -> float:
     """The least predicted time of the schedules that stream a reduction."""
-    schedules = streamed_schedules(problem, target, THREADS)
+    schedules = streamed_schedules(problem, target, few=True)
     times = (predict(schedule, problem, machine).microseconds for schedule in schedules)
     return min(times, default=float("inf"))
 

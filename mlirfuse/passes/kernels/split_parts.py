@@ -22,6 +22,7 @@ from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.reduction_parts import PartsSplit
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice import RESOLUTION
 from mlirfuse.schedule.reduction_parts import best_parts, least_microseconds
 
 
@@ -83,12 +84,12 @@ class FuseSplitParts(Pass):
             problem, together = problem_of(kernel, space, structures), inf
             with suppress(ScheduleError):  # no schedule fits the kernel whole
                 together = kernel_prediction(kernel, target, machine).microseconds
-            if together <= least_microseconds(problem, machine):
+            if together <= RESOLUTION * least_microseconds(problem, machine):
                 return f"one kernel is predicted to take {together:.1f} us, as long as two at least"
             best = best_parts(problem, target, machine, dims)
             if best is None:
                 return "no reduced dimension has equal parts"
-            if best.microseconds >= together:
+            if best.microseconds * RESOLUTION >= together:
                 return f"one kernel is predicted to take {together:.1f} us, two {best.microseconds:.1f} us"
             dim, parts = best.dim, best.parts
         first, _ = PartsSplit(call, kernel, space, structures, dim, parts).split(_name(module, kernel))

@@ -7,7 +7,7 @@ along what is kept have nothing to exchange; warps along what is reduced make mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -51,17 +51,18 @@ class _Split:
     fragments: int
 
 
-def streamed_schedules(problem: Problem, target: Target, threads: Sequence[int] = THREADS) -> Iterator[Schedule]:
+def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -> Iterator[Schedule]:
     """Schedules of blocks that loop over the reduced dimensions; none where nothing is reduced.
 
     Args:
         problem: the kernel's iteration space and traffic; all reductions are over the same dimensions.
         target: the architecture.
-        threads: of a block, in turn.
+        few: whether only a sample is wanted, which tells how fast a problem can be: blocks of one size, whose warps lie
+            all along what is kept or all along what is reduced, with the most loads under way.
     """
     if not problem.reduced:
         return
-    found = (_schedule(problem, split) for split in _splits(problem, target, threads))
+    found = (_schedule(problem, split) for split in _splits(problem, target, few=few))
     for schedule in dict.fromkeys(found):
         if _leaves_remainders(schedule, problem):
             continue
@@ -69,14 +70,14 @@ def streamed_schedules(problem: Problem, target: Target, threads: Sequence[int] 
             yield schedule
 
 
-def _splits(problem: Problem, target: Target, blocks: Sequence[int]) -> Iterator[_Split]:
+def _splits(problem: Problem, target: Target, *, few: bool) -> Iterator[_Split]:
     most = _most_fragments(problem)
-    for contiguous in _contiguous_lanes(problem):
-        for along_memory in (True, False) if contiguous < WARP else (True,):
-            for threads in blocks:
+    for contiguous in sorted(_contiguous_lanes(problem)):
+        for along_memory in (True, False) if contiguous < WARP and not few else (True,):
+            for threads in (THREADS[len(THREADS) // 2],) if few else THREADS:
                 warps = min(threads, target.max_threads_per_block) // WARP
-                for kept in {1, 1 << warps.bit_length() // 2, warps}:
-                    for fragments in {most, max(1, most // FEWER)}:
+                for kept in {1, warps} if few else {1, 1 << warps.bit_length() // 2, warps}:
+                    for fragments in {most} if few else {most, max(1, most // FEWER)}:
                         yield _Split(contiguous, along_memory, kept, warps // kept, fragments)
 
 
