@@ -52,7 +52,10 @@ class _Split:
 
 
 def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -> Iterator[Schedule]:
-    """Schedules of blocks that loop over the reduced dimensions; none where nothing is reduced.
+    """Schedules of blocks that loop over the reduced dimensions.
+
+    None where nothing is reduced, or where rows along contiguous memory are needed again, which other families keep on
+    chip.
 
     Args:
         problem: the kernel's iteration space and traffic; all reductions are over the same dimensions.
@@ -60,7 +63,7 @@ def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -
         few: whether only a sample is wanted, which tells how fast a problem can be: blocks of one size, whose warps lie
             all along what is kept or all along what is reduced, with the most loads under way.
     """
-    if not problem.reduced:
+    if not problem.reduced or (problem.live_bytes and problem.vector_dim in problem.reduced):
         return
     found = (_schedule(problem, split) for split in _splits(problem, target, few=few))
     for schedule in dict.fromkeys(found):
