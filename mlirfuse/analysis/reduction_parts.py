@@ -40,11 +40,15 @@ def obstacle(kernel: ir.Operation) -> str | None:
     if not all(min(kept, key=len) <= each for each in kept):
         return "its results have no dimensions in common"
     first = leading_to_reductions(structures)
+    read = {d for (op, _), axes in space.use_axes.items() if op in first for d in axes}
+    along = {d for s in structures if s.op in first for d in space.loops[s.op] if d is not None}
+    if any(space.extents[d] is None and d not in read for d in along):
+        return "nothing that its reductions read has one of its dynamic extents"
     for s in structures:
-        along = not space.reduced_dims.isdisjoint(space.loops[s.op])
-        if s.op not in first and along:
+        is_reduced = not space.reduced_dims.isdisjoint(space.loops[s.op])
+        if s.op not in first and is_reduced:
             return "what is reduced is needed again"
-        if s.op in first and (reason := _op_obstacle(s, first, along)):
+        if s.op in first and (reason := _op_obstacle(s, first, is_reduced)):
             return reason
     if any(
         op.name == "tensor.dim"
