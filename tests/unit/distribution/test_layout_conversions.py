@@ -89,3 +89,20 @@ def test_tiles_of_several_dimensions_have_gaps_in_each() -> None:
     assert (placement.padded_dim, placement.group, placement.gap) == (1, 4, 4)
     assert placement.strides == (8 * (4 * 32 + 4), 32, 1)
     assert placement.size == 2 * 8 * (4 * 32 + 4)
+
+
+@pytest.mark.parametrize(("size", "vector"), [(1, 16), (2, 8), (4, 4), (8, 2)])
+def test_single_elements_across_rows_of_vectors_take_few_passes(size: int, vector: int) -> None:
+    """A gap narrower than a vector keeps lanes of the other layout apart; accesses are then as wide as it is."""
+    schedule = _schedule(size, (1, vector))
+    assert schedule.transposed is not None
+    along, across = schedule.layout, schedule.transposed.layout
+    placement = placement_between(across, along, size)
+    least = along.elements_per_thread * size * WARP / BANKS_BYTES
+    assert placement.passes(along, size) <= 2 * least
+    assert placement.passes(across, size) <= 2 * along.elements_per_thread * max(1, size / BANK)
+    width = placement.width(along, size)
+    places = {_address(placement, (row, column)) for row, column in product(range(64), range(64))}
+    assert len(places) == 64 * 64
+    assert max(places) < placement.size
+    assert all(_address(placement, (row, column)) % width == 0 for row in range(8) for column in range(0, 64, vector))
