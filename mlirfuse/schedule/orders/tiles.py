@@ -16,8 +16,8 @@ ELEMENTS = (512, 1024, 2048, 4096, 8192)
 MOST_PADDING = 7
 """An extent is rounded up by one part of so many at most, to multiples that lanes divide."""
 
-MOST_UNKNOWN = 64
-"""Side of a tile along a dimension of unknown extent, if its runs are long enough."""
+MOST_UNKNOWN = 16
+"""Side of a tile along a dimension of unknown extent, which may be short, where its runs are long enough."""
 
 SMALL = 4
 """Extents up to which a thread may hold a dimension whole."""
