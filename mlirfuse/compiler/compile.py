@@ -8,14 +8,14 @@ from functools import cached_property
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import gpu_kernels, host_function, kernels, symbol
+from mlirfuse.analysis.kernels import functions, host_function, kernels, symbol
 from mlirfuse.compiler import pipeline
 from mlirfuse.compiler.feedback import Attempts, Chosen, Refused, kernel_of, without_spills
 from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.compiler.predicted import Predicted, Shapes, predicted
 from mlirfuse.compiler.read_host import host_program
-from mlirfuse.dialect.attributes import GRID_REDUCTION, MIX_ORDER, SCHEDULES
+from mlirfuse.dialect.attributes import GRID_REDUCTION, LAUNCH, MIX_ORDER, SCHEDULES
 from mlirfuse.dialect.copies import COPIED_RESULTS
 from mlirfuse.dialect.module_target import set_target
 from mlirfuse.errors import ArgumentError, MlirFuseError
@@ -24,8 +24,9 @@ from mlirfuse.lowering.ptx.assembler import AssembledKernel, assemble_kernels, c
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary, ptx, to_nvvm
 from mlirfuse.machine import machine_of
+from mlirfuse.passes.kernels.assign_schedule import FuseAssignSchedule
 from mlirfuse.passes.kernels.schedule_attempts import SPILLED, attach_attempts
-from mlirfuse.passmanager.base import Remarks
+from mlirfuse.passmanager.base import Remark, Remarks
 from mlirfuse.passmanager.manager import Instrumentation, run_pipeline
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.target import Target
@@ -105,15 +106,15 @@ class Lowered:
 class _Compilation:
     """Compiles a function several times, each time with other schedules for kernels that spilled the time before.
 
-    Kernels without schedules are kept, and the PTX of kernels whose schedules stay the same.
+    Kernels without schedules are made once, and kernels whose schedules stay the same are not compiled again.
     """
 
     def __init__(self, lowered: Lowered, *, interpreted: bool = False):
         self._lowered, self._interpreted = lowered, interpreted
         self._watch = Instrumentation() if interpreted else _FAST
         self._kernels: ir.Module | None = None
-        self._before: tuple[Chosen, Mapping[str, KernelBinary]] = ({}, {})
         self._remarks = Remarks()
+        self._before: tuple[Compiled, ir.Module] | None = None
 
     def __call__(self, attempts: Attempts) -> tuple[Compiled, Chosen]:
         """The compiled function, given the attempts before, with the schedule of each kernel.
@@ -127,18 +128,21 @@ class _Compilation:
                 attach_attempts(host_function(module.operation), attempts)
             remarks = self._run(module, pipeline.ASSIGN)
             chosen = {symbol(kernel): schedule_of(kernel) for kernel in kernels(module.operation)}
+            kept = self._keep(module, chosen)
             try:
                 later = self._run(module, f"{pipeline.TILE},{pipeline.GPU}")
                 at_gpu = _copy(module) if self._interpreted else None
                 last = run_pipeline(module, lowered.pipeline("fuse-thread-pipeline"), instrumentation=_FAST)
-                infos = kernel_infos(module.operation)
+                infos = kept.infos | kernel_infos(module.operation)
                 program = host_program(module.operation)
-                binaries = self._binaries(module, infos, chosen)
+                to_nvvm(module.operation)
+                binaries = kept.binaries | ptx(module.operation, lowered.target)
             except MlirFuseError as error:
                 raise Refused(error, chosen) from error
-        self._before = chosen, binaries
-        entries = self._remarks.entries + remarks.entries + later.entries + last.entries
-        return Compiled(lowered, program, infos, binaries, Remarks(entries), attempts, at_gpu, chosen), chosen
+        entries = [*self._remarks.entries, *remarks.entries, *kept.remarks, *later.entries, *last.entries]
+        compiled = Compiled(lowered, program, infos, binaries, Remarks(entries), attempts, at_gpu, chosen)
+        self._before = compiled, module
+        return compiled, chosen
 
     def _without_schedules(self) -> ir.Module:
         """A module with kernels, which it makes the first time."""
@@ -152,17 +156,47 @@ class _Compilation:
         text = pipeline.stage(passes, fast_math=self._lowered.fast_math, tuned=self._lowered.tuned)
         return run_pipeline(module, text, instrumentation=self._watch)
 
-    def _binaries(self, module: ir.Module, infos: Mapping[str, KernelInfo], chosen: Chosen) -> dict[str, KernelBinary]:
-        """The PTX of each kernel; of kernels whose schedule is that of the time before, the PTX of the time before."""
-        before, known = self._before
-        same = {name for name, schedule in chosen.items() if before.get(name) == schedule}
-        kept = {name: binary for name, binary in known.items() if kernel_of(name) in same}
-        for op in gpu_kernels(module.operation):
-            if symbol(op) in kept:
-                op.parent.erase()
-        to_nvvm(module.operation)
-        made = ptx(module.operation, self._lowered.target)
-        return {name: made[name] if name in made else kept[name] for name in infos}
+    def _keep(self, module: ir.Module, chosen: Chosen) -> _Kept:
+        """Replaces kernels whose schedules are those of the time before by their declarations.
+
+        Kernels with a second one are compiled again, as tiling such a kernel rewrites its calls.
+        """
+        if self._before is None:
+            return _Kept({}, {}, [])
+        compiled, before = self._before
+        same = {
+            name
+            for name, schedule in chosen.items()
+            if compiled.schedules.get(name) == schedule and not _has_second_kernel(schedule)
+        }
+        declarations = {symbol(f): f for f in functions(before.operation) if LAUNCH in f.attributes}
+        for kernel in list(kernels(module.operation)):
+            if symbol(kernel) in same:
+                declarations[symbol(kernel)].clone(ir.InsertionPoint(kernel))
+                kernel.erase()
+        known = compiled.remarks.entries[len(self._remarks.entries) :]
+        return _Kept(
+            {name: info for name, info in compiled.infos.items() if kernel_of(name) in same},
+            {name: binary for name, binary in compiled.binaries.items() if kernel_of(name) in same},
+            [
+                r
+                for r in known
+                if r.pass_name != FuseAssignSchedule.name and r.function and kernel_of(r.function) in same
+            ],
+        )
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What stays of kernels that are not compiled again: launch metadata, PTX, and remarks behind the schedule."""
+
+    infos: dict[str, KernelInfo]
+    binaries: dict[str, KernelBinary]
+    remarks: list[Remark]
+
+
+def _has_second_kernel(schedule: Schedule) -> bool:
+    return schedule.persistent_loop is not None and schedule.persistent_loop.grid_reduction == "second_kernel"
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,14 @@ class Remark:
         message: one sentence.
         place: `file:line:column` of the code concerned (a user's line, where the builder made the op); None if not
             known.
+        function: the symbol of the function that the op concerned is in, such as a kernel's; None outside of functions.
     """
 
     pass_name: str
     kind: str
     message: str
     place: str | None = None
+    function: str | None = None
 
     def __str__(self) -> str:
         where = f" ({self.place})" if self.place else ""
@@ -55,7 +57,17 @@ class Remarks:
         self._add(pass_, "declined", message, op)
 
     def _add(self, pass_: Pass, kind: str, message: str, op: ir.Operation | ir.OpView | None) -> None:
-        self.entries.append(Remark(pass_.name, kind, message, None if op is None else source_location(op.location)))
+        place, function = (None, None) if op is None else (source_location(op.location), _function_of(op.operation))
+        self.entries.append(Remark(pass_.name, kind, message, place, function))
+
+
+def _function_of(op: ir.Operation) -> str | None:
+    """The symbol of the function that an op is, or is in."""
+    around: ir.Operation | None = op
+    while around is not None and around.name not in ("func.func", "gpu.func", "llvm.func"):
+        parent = around.parent if around.attached else None
+        around = None if parent is None else parent.operation
+    return None if around is None else ir.StringAttr(around.attributes["sym_name"]).value
 
 
 @dataclass(frozen=True)

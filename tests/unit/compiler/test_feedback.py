@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.compiler import compile as compile_module
 from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.feedback import kernel_of, without_spills
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering.ptx import spills
 from mlirfuse.lowering.ptx.resources import KernelResources
-from mlirfuse.lowering.ptx.to_ptx import KernelBinary
+from mlirfuse.lowering.ptx.to_ptx import KernelBinary, ptx
 from mlirfuse.schedule.attempts import MOST_AGAIN, MOST_LEAN
 
 
@@ -113,6 +114,34 @@ def test_after_all_that_are_tried_the_least_spilling_is_kept():
     assert times == 1 + len(codes)
     assert compiled.binaries["fn_0_kernel"].ptx == codes[2]
     assert "spills least, and was kept" in compiled.explain(verbose=True)
+
+
+@pytest.mark.parametrize("second_stage", ["auto", "second_kernel"])
+@pytest.mark.parametrize("spilled", [("fn_0_kernel",), ("fn_1_kernel",), ("fn_0_kernel", "fn_1_kernel")], ids=str)
+def test_kernels_that_stay_are_not_compiled_again_and_nothing_else_changes(spilled, second_stage, monkeypatch):
+    @mf.fuse(grid_reduction=second_stage)
+    def fn(x, y):
+        return x - mf.mean(x, axis=-1, keepdims=True), mf.sum(y, axis=0)
+
+    lowered = fn.lower(mf.TensorSpec((None, 4096), mf.float16), mf.TensorSpec((8192, 384), mf.float32))
+    anew = without_spills(lowered._compile, Assembler({key: [24, 8] for key in spilled}))
+    made: list[set[str]] = []
+
+    def counted(*arguments):
+        found = ptx(*arguments)
+        made.append(set(found))
+        return found
+
+    monkeypatch.setattr(compile_module, "ptx", counted)
+    kept = without_spills(compile_module._Compilation(lowered), Assembler({key: [24, 8] for key in spilled}))
+    assert _texts(kept) == _texts(anew)
+    assert kept.infos == anew.infos
+    assert kept.program == anew.program
+    assert kept.schedules == anew.schedules
+    assert sorted(map(str, kept.remarks.entries)) == sorted(map(str, anew.remarks.entries))
+    assert len(made) == 3
+    if len(spilled) == 1 and second_stage == "auto":
+        assert made[1:] == [set(spilled)] * 2
 
 
 def test_kernels_that_spill_are_chosen_again_together():
