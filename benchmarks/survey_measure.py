@@ -140,11 +140,12 @@ def _about(fused: Any, arrays: Sequence[Any]) -> dict[str, Any]:
     """What the compiler says of the kernels that it just compiled: how many, their local memory, the prediction."""
     compiled = next(reversed(fused._compiled.values()))
     loaded = [kernel for kernels in fused._loaded.values() for kernel in kernels.values()]
-    return {
-        "kernels": len(compiled.binaries),
-        "stack_bytes": max((driver_resources(kernel).stack_bytes or 0 for kernel in loaded), default=0),
-        "predicted_us": compiled.predicted([tuple(x.shape) for x in arrays]).microseconds,
-    }
+    try:
+        predicted = {"predicted_us": compiled.predicted([tuple(x.shape) for x in arrays]).microseconds}
+    except Exception as error:  # noqa: BLE001  # what cannot be predicted is reported, and the program still timed
+        predicted = {"predicted_us": None, "unpredicted": f"{type(error).__name__}: {str(error)[:200]}"}
+    stack = max((driver_resources(kernel).stack_bytes or 0 for kernel in loaded), default=0)
+    return {"kernels": len(compiled.binaries), "stack_bytes": stack, **predicted}
 
 
 def _checked(program: Program, arrays: Sequence[Any], found: dict[str, Any], alone: Any) -> dict[str, Any]:
