@@ -17,7 +17,9 @@ from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structur
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.passes.graph.collapsed_epilogues import collapse_readers, copy_body
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.affine_expressions import substituted
+from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op, erase, erase_dead
 from mlirfuse.support.strides import row_major
 
@@ -31,9 +33,9 @@ class FuseCollapseContractions(Pass):
     Requires functions of tensor ops with static extents. The roles batch, m, n and k follow from the indexing maps, as
     in `analysis/contractions/contraction.py`; the loops of each become one. An operand that is a `fuse.gathered_view`
     numbers its elements by the joined loops, an operand whose axes are in their order is collapsed, and any other one
-    becomes a gathered view: nothing is copied. Elementwise ops and reductions that read the result, and treat the loops
-    of a role alike, run on the joined loops too, so that they can share the product's kernel. Sums that are matrix
-    products already are left alone unless they read a gathered view.
+    becomes a gathered view, or is copied in that order where neighbours in memory would be apart in the view.
+    Elementwise ops and reductions that read the result, and treat the loops of a role alike, run on the joined loops
+    too, so that they can share the product's kernel. Sums that read no gathered view are left alone.
 
     ```mlir
     %windows = "fuse.gathered_view"(%x) {map = affine_map<(n, p, q, r, s, c) -> (n, p + r - 1, q + s - 1, c)>, ...}
@@ -101,7 +103,7 @@ def _collapse(op: ir.Operation) -> str | None:
         return found
     makers = [defining_op(value) for value in list(op.operands)[:2]]
     gathered = any(maker is not None and maker.name == DEFINITION.full_name for maker in makers)
-    if not gathered and len(found.groups[-1]) == 1:
+    if not gathered:
         return ""
     axes = found.axes[2]
     runs = _runs(axes, found.groups)
@@ -186,10 +188,32 @@ def _operand(found: _Sum, number: int) -> tuple[ir.Value, list[int]]:
         order = present if last is None else [*(n for n in present if n != last), last]
         gather = _gather([found.groups[n] for n in order], axes, found.extents, before)
         steps = row_major(ir.RankedTensorType(source.type).shape)
-        dim, _ = gather.unit(steps)
+        dim, run = gather.unit(steps)
         if dim == len(order) - 1:
             break
+    wide = run * from_mlir(ir.RankedTensorType(source.type).element_type).bytes >= WIDEST_ACCESS
+    if source == value and not (dim is not None and wide):
+        return _copied(found, value, axes, present), present
     return gathered_view(source, gather), order
+
+
+def _copied(found: _Sum, value: ir.Value, axes: Sequence[int | None], order: Sequence[int]) -> ir.Value:
+    """A copy of an operand with its axes in the order of the joined loops, collapsed to one axis a group."""
+    loops = [loop for n in order for loop in found.groups[n]]
+    element = ir.RankedTensorType(value.type).element_type
+    maps = [projection(len(loops), [None if loop is None else loops.index(loop) for loop in axes])]
+    maps.append(projection(len(loops), list(range(len(loops)))))
+    init = tensor.EmptyOp([found.extents[loop] for loop in loops], element).result
+    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(loops))
+    copy = linalg.GenericOp([init.type], [value], [init], ir.ArrayAttr.get(maps), kinds)
+    block = copy.regions[0].blocks.append(element, element, arg_locs=[ir.Location.current] * 2)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([block.arguments[0]])
+    runs, start = [], 0
+    for n in order:
+        runs.append(list(range(start, start + len(found.groups[n]))))
+        start += len(found.groups[n])
+    return _collapsed(copy.results[0], runs)
 
 
 def _gather(groups: Groups, axes: Sequence[int | None], extents: Sequence[int], before: ir.AffineMap) -> Gather:

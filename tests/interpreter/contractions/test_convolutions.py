@@ -187,3 +187,21 @@ def test_depthwise(seed: int) -> None:
     assert (found == wgrad(case, wide[0], wide[2])).all()
     found = run(lambda dy, w: of_images(dy, w, input_size=case.sizes, **p), dy, w)
     assert (found == dgrad(case, wide[2], wide[1])).all()
+
+
+def statistics(x: Any, w: Any) -> Any:
+    y = mf.conv2d(x, w, padding=1, dtype=mf.float32)
+    return y, mf.sum(y, axis=(0, 1, 2)), mf.sum(y * y, axis=(0, 1, 2))
+
+
+def test_statistics_share_the_kernel() -> None:
+    """What a batch norm needs of a convolution's result: its channels' sums and sums of squares."""
+    rng = np.random.default_rng(9)
+    x, w, _ = (integers(rng, shape, np.float16) // 2 for shape in ALIGNED.shapes)
+    module = module_at("gpu", statistics, specs_of([x, w]))
+    assert str(module).count("gpu.func") == 1
+    want = forward(ALIGNED, x.astype(np.int64), w.astype(np.int64))
+    y, total, squares = interpreter.run(module, "statistics", [x, w])
+    assert (y == want).all()
+    assert (total == want.sum((0, 1, 2))).all()
+    assert (squares == (want * want).sum((0, 1, 2))).all()

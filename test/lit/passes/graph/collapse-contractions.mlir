@@ -40,23 +40,46 @@ func.func @forward(%x: tensor<2x6x8xf32>, %w: tensor<4x3x8xf32>, %b: tensor<4xf3
 
 // -----
 
-// An operand whose axes are in another order than the joined loops becomes a view; its contiguous axis stays last.
+// An operand whose axes are in another order than the joined loops becomes a view, with its contiguous axis last.
 // CHECK-DAG: #[[BACK:.*]] = affine_map<(d0, d1, d2) -> (d1, d0, d2)>
 // CHECK-LABEL: func.func @other_order
-// CHECK: tensor.collapse_shape %arg0 {{.*}} into tensor<5x12xf32>
-// CHECK: "fuse.gathered_view"(%arg1) {basis = array<i64: 3, 4, 6>, map = #[[BACK]], ranks = array<i64: 2, 1>}
-// CHECK-SAME: tensor<4x3x6xf32>) -> tensor<12x6xf32>
-func.func @other_order(%x: tensor<5x3x4xf32>, %w: tensor<4x3x6xf32>, %f: tensor<5x6xf32>) -> tensor<5x6xf32> {
+// CHECK: "fuse.gathered_view"(%arg0) {basis = array<i64: 5, 3, 4>, {{.*}} ranks = array<i64: 1, 2>}
+// CHECK: "fuse.gathered_view"(%arg1) {basis = array<i64: 3, 4, 8>, map = #[[BACK]], ranks = array<i64: 2, 1>}
+// CHECK-SAME: tensor<4x3x8xf32>) -> tensor<12x8xf32>
+func.func @other_order(%x: tensor<5x3x4xf32>, %w: tensor<4x3x8xf32>, %f: tensor<5x8xf32>) -> tensor<5x8xf32> {
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 5, 3, 4>, ranks = array<i64: 1, 1, 1>,
+      map = affine_map<(m, r, c) -> (m, r, c)>} : (tensor<5x3x4xf32>) -> tensor<5x3x4xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(m, n, r, c) -> (m, r, c)>, affine_map<(m, n, r, c) -> (c, r, n)>,
                                         affine_map<(m, n, r, c) -> (m, n)>],
                        iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
-      ins(%x, %w : tensor<5x3x4xf32>, tensor<4x3x6xf32>) outs(%f : tensor<5x6xf32>) {
+      ins(%v, %w : tensor<5x3x4xf32>, tensor<4x3x8xf32>) outs(%f : tensor<5x8xf32>) {
   ^bb0(%a: f32, %c: f32, %sum: f32):
     %p = arith.mulf %a, %c : f32
     %s = arith.addf %sum, %p : f32
     linalg.yield %s : f32
-  } -> tensor<5x6xf32>
-  return %y : tensor<5x6xf32>
+  } -> tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
+}
+
+// -----
+
+// One whose neighbours in memory would be apart in the view is copied.
+// CHECK-LABEL: func.func @copied
+// CHECK: %[[COPY:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<8x4x3xf32>) outs(%{{.*}} : tensor<8x3x4xf32>)
+// CHECK: tensor.collapse_shape %[[COPY]] {{.*}} into tensor<8x12xf32>
+func.func @copied(%x: tensor<5x3x4xf32>, %w: tensor<8x4x3xf32>, %f: tensor<5x8xf32>) -> tensor<5x8xf32> {
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 5, 3, 4>, ranks = array<i64: 1, 1, 1>,
+      map = affine_map<(m, r, c) -> (m, r, c)>} : (tensor<5x3x4xf32>) -> tensor<5x3x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n, r, c) -> (m, r, c)>, affine_map<(m, n, r, c) -> (n, c, r)>,
+                                        affine_map<(m, n, r, c) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%v, %w : tensor<5x3x4xf32>, tensor<8x4x3xf32>) outs(%f : tensor<5x8xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
 }
 
 // -----
