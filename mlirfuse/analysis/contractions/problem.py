@@ -10,7 +10,7 @@ from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
-from mlirfuse.analysis.memory.mapped_views import mapped_argument
+from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.errors import PassError
@@ -43,6 +43,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         row_bytes=gcd(*(_row_bytes(kernel, o, contraction) for o in operands)),
         k_contiguous=(contiguous[0], contiguous[1]),
         unmapped=any(_is_unmapped(kernel, operand.source) for operand in operands),
+        step_divides=gcd(*(_longest_step(kernel, operand.source) for operand in operands)),
         precision=contraction.precision,
         accumulator_bytes=sum(
             from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in reductions
@@ -101,12 +102,28 @@ def _is_unmapped(kernel: ir.Operation, argument: ir.Value) -> bool:
     """Whether no tensor map describes an argument: a stride may be negative, or it is a gathered view of other kinds
     than windows.
     """
-    arguments = list(kernel.regions[0].blocks[0].arguments)
-    attributes = argument_attributes(kernel)[arguments.index(argument)]
+    view = _mapped(kernel, argument)
+    return may_be_reversed(_attributes(kernel, argument)) if view is None else isinstance(view, str)
+
+
+def _longest_step(kernel: ir.Operation, argument: ir.Value) -> int:
+    """What steps along k must divide for tensor maps to copy an argument; 0 for any."""
+    view = _mapped(kernel, argument)
+    return view.rows if isinstance(view, MappedView) else 0
+
+
+def _mapped(kernel: ir.Operation, argument: ir.Value) -> MappedView | str | None:
+    """How tensor maps describe an argument that is a gathered view, or why not; None for any other argument."""
+    attributes = _attributes(kernel, argument)
     if GATHER not in attributes:
-        return may_be_reversed(attributes)
+        return None
     size = from_mlir(ir.RankedTensorType(argument.type).element_type).bytes
-    return isinstance(mapped_argument(ir.DictAttr(attributes[GATHER]), size), str)
+    return mapped_argument(ir.DictAttr(attributes[GATHER]), size)
+
+
+def _attributes(kernel: ir.Operation, argument: ir.Value) -> dict[str, ir.Attribute]:
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    return argument_attributes(kernel)[arguments.index(argument)]
 
 
 def _row_bytes(kernel: ir.Operation, operand: ContractionOperand, contraction: Contraction) -> int:

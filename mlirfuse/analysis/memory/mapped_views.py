@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from mlir import ir
 
@@ -20,8 +21,8 @@ CORNERS = {1: (1 << 15, 1 << 16), 2: (1 << 7, 1 << 8), 3: (1 << 4, 1 << 5)}
 LONGEST_STEP = 8
 """The largest traversal stride of a tensor map."""
 
-STEP_ROWS = 128
-"""Rows of a tile along k at most, which must not straddle two values of a component."""
+STEP_ROWS = (64, 128)
+"""Rows of a tile along k, which must not straddle two values of a component: the least, and the most."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,13 @@ class MappedView:
         axes: the source's axes from the inside out; for boxes the axis of each row component, the last one first,
             follows that of the columns.
         im2col: the windows; None where copies are boxes.
+        rows: what the rows of a box must divide; 0 for windows, which may have any rows.
     """
 
     row: int
     axes: tuple[int, ...]
     im2col: Im2col | None = None
+    rows: int = 0
 
 
 def mapped_view(gather: Gather, shape: Sequence[int], element_bytes: int) -> MappedView | str:
@@ -129,7 +132,7 @@ def _boxes(
     outer: Sequence[int],
     inner: Sequence[int],
 ) -> MappedView | None:
-    if len(inner) != 1 or len(outer) + 1 != len(shape) or gather.components[outer[-1]] % STEP_ROWS:
+    if len(inner) != 1 or len(outer) + 1 != len(shape) or gather.components[outer[-1]] % STEP_ROWS[0]:
         return None
     axes = []
     for component in (inner[0], *reversed(outer)):
@@ -137,7 +140,8 @@ def _boxes(
         if len(found) != 1 or gather.components[component] != shape[found[0]]:
             return None
         axes += found
-    return MappedView(row, tuple(axes)) if axes[0] == len(shape) - 1 else None
+    rows = gcd(gather.components[outer[-1]], STEP_ROWS[1])
+    return MappedView(row, tuple(axes), rows=rows) if axes[0] == len(shape) - 1 else None
 
 
 def mapped_argument(attributes: ir.DictAttr, element_bytes: int) -> MappedView | str:

@@ -84,7 +84,7 @@ def _windows(problem: Problem, x: TensorBase) -> TensorBase:
     """The windows (n, p..., g, r..., c) of images (n, h..., c)."""
     channels = problem.channels // problem.groups
     extents = (problem.images, *problem.outputs, *problem.group, *problem.taps, channels)
-    if all(w.taps == 1 == w.stride and not w.before and not w.after for w in problem.windows):
+    if _is_pointwise(problem):
         return reshape_to(x, extents)
 
     def indices(at: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
@@ -96,6 +96,11 @@ def _windows(problem: Problem, x: TensorBase) -> TensorBase:
         return [image, *places, _channel(problem, at[1 + len(pixels)], channels, at[-1])]
 
     return _gathered(x, extents, indices)
+
+
+def _is_pointwise(problem: Problem) -> bool:
+    """Whether each window is its output's one pixel, so that nothing need be gathered."""
+    return all(w.taps == 1 == w.stride and not w.before and not w.after for w in problem.windows)
 
 
 def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) -> TensorBase:
@@ -127,8 +132,12 @@ def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) 
         found = zip(classes, split(at), tap, strict=True)
         return [_channel(problem, at[many], filters, filter_), *(c.tap(a, j) for c, a, j in found), channel]
 
-    left = _gathered(dy, (*residues, problem.images, *pixels, *problem.group, *taps, filters), grads)
-    right = _gathered(w, (*residues, *problem.group, *taps, filters, channels), weights)
+    of_grads = (*residues, problem.images, *pixels, *problem.group, *taps, filters)
+    of_weights = (*residues, *problem.group, *taps, filters, channels)
+    if _is_pointwise(problem):
+        left, right = reshape_to(dy, of_grads), reshape_to(w, of_weights)
+    else:
+        left, right = _gathered(dy, of_grads, grads), _gathered(w, of_weights, weights)
     # Loops: residues, group, image, pixels, channel; taps, filter. One class leaves the groups behind the pixels.
     outer = (*residues, problem.images, *pixels)
     ahead = tuple(range(many + grouped)) if strided else ()

@@ -33,6 +33,7 @@ class ContractionProblem:
         residual_bytes: of an element of an argument that the epilogue reads beside every element of a result of its
             type; 0 where there is none.
         unmapped: whether no tensor map describes an operand, as its strides may be negative or it is a gathered view.
+        step_divides: elements of k that steps copied by tensor maps must divide; 0 for any.
     """
 
     batch: tuple[int | None, ...]
@@ -52,6 +53,7 @@ class ContractionProblem:
     residual_bytes: int = 0
     unmapped: bool = False
     outer_k: int = 1
+    step_divides: int = 0
 
     @property
     def summed(self) -> int:

@@ -87,5 +87,5 @@ def test_permuted_axes(context: ir.Context) -> None:
     with context:
         r, s, k, c = (ir.AffineExpr.get_dim(d) for d in range(4))
         filters = Gather(((3, 3, 128), (40,)), ir.AffineMap.get(4, 0, [k, r, s, c]))
-        assert mapped_view(filters, (128, 3, 3, 40), 2) == MappedView(0, (3, 0, 2, 1))
+        assert mapped_view(filters, (128, 3, 3, 40), 2) == MappedView(0, (3, 0, 2, 1), rows=128)
         assert isinstance(mapped_view(filters, (128, 3, 4, 40), 2), str)

@@ -241,6 +241,8 @@ def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> 
             continue
         # Sums that are promoted at every step stay accurate where steps are short.
         for atoms in (1,) if problem.promotes or count > 1 else (1, 2):
+            if problem.step_divides % (atoms * step):
+                continue
             stages = min(MOST_STAGES, _ring_bytes(problem, m, n, count) // ((m + n) * SWIZZLE_BYTES * atoms))
             schedule = wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, atoms=atoms, consumer_groups=count)
             assert schedule.contraction is not None
