@@ -134,6 +134,8 @@ def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) 
 
     of_grads = (*residues, problem.images, *pixels, *problem.group, *taps, filters)
     of_weights = (*residues, *problem.group, *taps, filters, channels)
+    left: TensorBase
+    right: TensorBase
     if _is_pointwise(problem):
         left, right = reshape_to(dy, of_grads), reshape_to(w, of_weights)
     else:
