@@ -27,9 +27,8 @@ from mlirfuse.dialect.attribute import (
 from mlirfuse.dialect.attribute import ATTRIBUTES as ATTRIBUTES
 from mlirfuse.dialect.gather_attribute import GATHER as GATHER
 
-_ANY, _NONE = None, ()
+_ANY, _NONE, _THREADS, _LOWERED = None, (), ("gpu.func",), ("gpu.func", "llvm.func")
 _HOST = _TILE = ("func.func",)
-_THREADS, _LOWERED = ("gpu.func",), ("gpu.func", "llvm.func")
 _FUNCTIONS = (*_TILE, *_LOWERED)
 
 TARGET = declare(
