@@ -57,7 +57,7 @@ def einsum(
             that no operand has, an unknown precision or order.
         ShapeError: an operand has more or fewer dimensions than indices, or the extents of an index differ.
         DTypeError: dtypes that do not mix.
-        NeedsStatic: a summed extent is dynamic, or the rows or columns of a product are and the trace was started
+        NeedsStatic: a summed extent is dynamic, or another one of a product of matrices is and the trace was started
             without `dynamic_products`.
     """
     text, values = (equation, list(operands)) if isinstance(equation, str) else from_lists((equation, *operands))

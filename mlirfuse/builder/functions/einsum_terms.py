@@ -92,7 +92,7 @@ class Contractor:
         loops = {index: loop for loop, index in enumerate((*order, *summed))}
         if not summed:
             return Term(self._pointwise(left, right, loops, self._shape(order)), order)
-        self._check_static(summed, [i for i in order if i in rows], [i for i in order if i in columns], left)
+        self._check_static(summed, list(order) if rows and columns else [], left)
         is_rounded = bool(rows and columns)
         inputs = [(self._operand(term, rounded=is_rounded), term.access(loops)) for term in (left, right)]
         total = sum_of_products(inputs, self._shape(order), len(loops), self.types)
@@ -142,11 +142,13 @@ class Contractor:
         dtype = term.tensor.dtype
         return dtype if dtype == self.types.sum else self.types.of(dtype)
 
-    def _check_static(self, summed: list[Index], rows: list[Index], columns: list[Index], left: Term) -> None:
-        """Raises `NeedsStatic` for a dynamic extent that the product's schedule depends on."""
-        tiled = [*rows[-1:], *columns[-1:]] if rows and columns and not left.tensor.state.dynamic_products else []
-        for index in (*summed, *tiled):
+    def _check_static(self, summed: list[Index], tiled: list[Index], left: Term) -> None:
+        """Raises `NeedsStatic` for a dynamic extent that the product's schedule depends on: its tiles, the split of its
+        sums over blocks, and the order of its operands in memory.
+        """
+        of_result = [] if left.tensor.state.dynamic_products else tiled
+        for index in (*summed, *of_result):
             extent = self.extents[index]
             if isinstance(extent, Dim):
-                what = "einsum over index" if index in summed else "einsum with the rows or columns"
+                what = "einsum over index" if index in summed else "einsum with the index"
                 needs_static(extent, f"{what} {index!r}")

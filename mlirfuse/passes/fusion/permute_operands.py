@@ -8,7 +8,7 @@ from math import inf
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, func, linalg, tensor
+from mlir.dialects import func, linalg, tensor
 
 from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
 from mlirfuse.analysis.contractions.contraction_operands import operand_of
@@ -32,12 +32,12 @@ from mlirfuse.tiling.kernel_signature import default_attributes
 class FusePermuteOperands(Pass):
     """Reads an operand of a contraction from a copy in another order of dimensions, where that is predicted faster.
 
-    Requires kernels on tensors, called by a host function. A candidate is an argument whose memory is contiguous along
-    a dimension in which tiles have one element, so that each element of a tile lies in a sector of its own: a batch
-    dimension that lies inside, or one of several summed dimensions. The copy has the summed dimensions in the order of
-    the other operand, with which `fuse-collapse-dims` merges them, and is a kernel of its own. A contraction without
-    such a copy may be predicted faster as a reduction over rows, as small ones are (`fuse.by_rows`); a remark has the
-    times.
+    Requires kernels on tensors of static extents, called by a host function. A candidate is an argument whose memory is
+    contiguous along a dimension in which tiles have one element, so that each element of a tile lies in a sector of its
+    own: a batch dimension that lies inside, or one of several summed dimensions. The copy has the summed dimensions in
+    the order of the other operand, with which `fuse-collapse-dims` merges them, and is a kernel of its own. A
+    contraction without such a copy may be predicted faster as a reduction over rows, as small ones are
+    (`fuse.by_rows`); a remark has the times.
 
     ```mlir
     %y = call @f_0(%a, %b) : (tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) -> ...   // bijk, bklj -> bli
@@ -71,6 +71,9 @@ class FusePermuteOperands(Pass):
             return
         found = _candidate(kernel, space, contraction, number)
         if found is None:
+            return
+        if None in space.extents:
+            remarks.declined(self, f"operand {number} of {symbol(kernel)} is read in place: an extent is dynamic", call)
             return
         argument, order = found
         copy = _copy_kernel(kernel, argument, order, f"{symbol(kernel)}_operand{number}")
@@ -157,33 +160,21 @@ def _permute_argument(kernel: ir.Operation, argument: int, order: Sequence[int])
     attributes = argument_attributes(kernel)
     attributes[argument] = default_attributes()
     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in attributes])
-    pairs = list(ir.DenseI64ArrayAttr(kernel.attributes[RESULT_EXTENTS]))
-    for at in range(0, len(pairs), 2):
-        if pairs[at] == argument:
-            pairs[at + 1] = list(order).index(pairs[at + 1])
-    kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(pairs)
 
 
 def _copy_kernel(kernel: ir.Operation, argument: int, order: Sequence[int], name: str) -> ir.Operation:
     """A kernel that copies an argument of another kernel into a permuted order of axes."""
     source = ir.RankedTensorType(kernel.regions[0].blocks[0].arguments[argument].type)
     result = _permuted(source, order)
-    dynamic = [axis for axis in order if source.is_dynamic_dim(axis)]
     with ir.InsertionPoint(kernel), kernel.location:
         made = func.FuncOp(name, ir.FunctionType.get([source], [result]), visibility="private")
         made.attributes[KERNEL] = ir.UnitAttr.get()
-        made.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get([n for axis in dynamic for n in (0, axis)])
+        made.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get([])
         made.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(argument_attributes(kernel)[argument])])
         block = made.add_entry_block()
         with ir.InsertionPoint(block):
             value = block.arguments[0]
-            sizes = [
-                tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), axis).result).result
-                if source.is_dynamic_dim(axis)
-                else source.get_dim_size(axis)
-                for axis in order
-            ]
-            init = tensor.EmptyOp(sizes, source.element_type).result
+            init = tensor.EmptyOp(result.shape, source.element_type).result
             rank = source.rank
             loops = [list(order).index(axis) for axis in range(rank)]
             maps = ir.ArrayAttr.get([projection(rank, loops), projection(rank, list(range(rank)))])
