@@ -54,7 +54,7 @@ def test_operands_that_no_tile_can_read_are_copied_to_another_order() -> None:
     lowered = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y)).lower(
         mf.TensorSpec((1, 8, 64, 64), mf.float16), mf.TensorSpec((1, 64, 8, 64), mf.float16)
     )
-    assert "fuse-permute-operands: applied: operand 1" in lowered.compile().explain()
+    assert "fuse-permute-operands: applied: operand 1" in lowered.compile().explain(verbose=True)
 
 
 def test_products_of_strided_arrays_read_them_in_place() -> None:
