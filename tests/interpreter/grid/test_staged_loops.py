@@ -13,10 +13,10 @@ from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.grid.complete import FEW_TILES
-from tests.support.compiling import module_at
 from tests.support.kernels import parse
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import DTYPES
+from tests.support.reductions.persistent_loop_cases import looping
 
 BF16 = DTYPES["bfloat16"]
 NAME = "rms_norm_backward"
@@ -24,7 +24,7 @@ NAME = "rms_norm_backward"
 
 def staged(name: str, columns: int) -> ir.Module:
     """A tile program with its rings."""
-    module = module_at("tile", BACKWARD[name].fn, BACKWARD[name].specs(columns, BF16))
+    module = looping(BACKWARD[name], "tile", BF16, columns)
     with module.context:
         run_pipeline(module, "builtin.module(fuse-stage-persistent-loop)")
     assert "fuse.copy_fragments" in str(module)

@@ -20,9 +20,11 @@ from mlirfuse.compiler import pipeline
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import mutants, plant, site
 from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.grid.candidates import GridCandidate
+from mlirfuse.schedule.grid.complete import complete
 from mlirfuse.schedule.grid.second_stage import choose_second_stage
-from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.rewriting import nested
 from mlirfuse.target import target_of
 from tests.support.compiling import module_at
@@ -31,6 +33,8 @@ from tests.support.reductions.backward import Backward
 COLUMNS, SMS = 64, 3
 SIDE_BY_SIDE_COLUMNS, SIDE_BY_SIDE = 2048, {"warps": (2, 2), "repeats": (1, 4)}
 """Two rows of two warps each; the heuristics are unrolled over them, over four warps."""
+ROW_COLUMNS, WIDEST_ROW, ROW_VECTORS = 4096, 8192, 2
+"""Columns from which on `looping` has one row a tile, and of a block at most; vectors of a thread of such rows."""
 ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
 
 
@@ -52,7 +56,7 @@ def looping(
     with module.context:
         run_pipeline(module, pipeline.named("fuse-graph-pipeline"))
     (kernel,) = kernels(module.operation)
-    schedule = schedule_of(kernel)
+    schedule = row_loop(kernel) if columns >= ROW_COLUMNS and not layout else schedule_of(kernel)
     assert schedule.persistent_loop is not None
     held = replace(schedule.layout, **dict[str, Any](layout))
     if layout:
@@ -62,6 +66,20 @@ def looping(
     return module_at(
         stage, backward.fn, specs, replace(schedule, tile=tile, layout=held, persistent_loop=persistent_loop)
     )
+
+
+def row_loop(kernel: ir.Operation) -> Schedule:
+    """A loop over tiles of one row each, of which two blocks share an SM, over a cluster where rows are wide."""
+    problem = problem_of(kernel, *kernel_space(kernel))
+    loop, columns = problem.persistent_loop, problem.extents[1]
+    assert loop is not None
+    assert columns is not None
+    cluster = -(-columns // WIDEST_ROW)
+    warps = -(-columns // (cluster * ROW_VECTORS * problem.vector * WARP))
+    layout = BlockedLayout((1, problem.vector), (1, WARP), (1, warps), (1, ROW_VECTORS), (1, cluster))
+    schedule = complete(problem, loop, GridCandidate(layout, "breadth", "registers", 2), target_of("sm_90a"))
+    assert schedule is not None
+    return schedule
 
 
 def _second_stage(kernel: ir.Operation, layout: BlockedLayout, blocks_per_sm: int) -> dict[str, Any]:
