@@ -23,11 +23,14 @@ from mlir import ir
 
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.base import SINGLE, OpDefinition
-from mlirfuse.support.affine_expressions import bounds, coefficients
+from mlirfuse.support.affine_expressions import bounds, coefficients, used_dims
 from mlirfuse.support.strides import row_major
 
 IM2COL = "im2col"
 """Entry of a tensor map's description: the corners and steps of windows, where it copies tiles of a view of them."""
+
+Linear = tuple[list[int], int]
+"""Coefficients of the components, and a constant."""
 
 ODD = 3
 """A stride that promises no more alignment than that of an element, and is not that of neighbours."""
@@ -63,40 +66,68 @@ class Gather:
             "map": ir.AffineMapAttr.get(self.map),
         }
 
-    def unit(self, strides: Sequence[int | None]) -> tuple[int | None, int]:
-        """Where neighbours of the view are neighbours in a source of these strides, in elements; None if unknown.
+    def unit(self, shape: Sequence[int], strides: Sequence[int | None]) -> tuple[int | None, int]:
+        """Where neighbours of the view are neighbours in a source of that shape and strides, in elements.
+
+        Strides that are not known are None.
 
         Returns:
             The dimension of the view along which elements are contiguous, or None; and the length of the contiguous,
-            equally long runs that start at multiples of that length, in the view and in memory.
+            equally long runs that start at multiples of that length, in the view and in memory. A run is in bounds as
+            a whole, or out of bounds.
         """
-        if 1 not in strides:
-            return None, 1
-        axis = list(strides).index(1)
         count = len(self.components)
-        linear = coefficients(self.map.results[axis], count)
-        if linear is None:
+        linear = [coefficients(expr, count) for expr in self.map.results]
+        steps = [0 if known == 1 else step for known, step in zip(shape, strides, strict=True)]
+        if any(step is None for step in steps):
+            return (self._neighbours(linear, strides), 1) if 1 in strides else (None, 1)
+        inside = [self._is_inside(axis, extent) for axis, extent in enumerate(shape)]
+        dim = None if 1 not in strides else self._neighbours(linear, strides)
+        if dim is None:
             return None, 1
-        last = -1
+        used = [used_dims(expr) for expr in self.map.results]
+        start = sum(len(group) for group in self.basis[:dim])
+        length, taken = 1, set()
+        for component in reversed(range(start, start + len(self.basis[dim]))):
+            if self.components[component] > 1:
+                moved = [axis for axis, dims in enumerate(used) if component in dims]
+                if not all(inside[axis] and linear[axis] is not None for axis in moved):
+                    break
+                moves = [(steps[axis] or 0) * entry[0][component] for axis, entry in enumerate(linear) if entry]
+                if sum(moves) != length:
+                    break
+                length *= self.components[component]
+            taken.add(component)
+        parts = [length]
+        for axis, entry in enumerate(linear):
+            step = steps[axis] or 0
+            if entry is None:  # may take any index
+                parts.append(step)
+                continue
+            parts.append(step * entry[1])
+            parts += [
+                step * c
+                for component, c in enumerate(entry[0])
+                if component not in taken and self.components[component] > 1
+            ]
+        return dim, max(gcd(*parts), 1)
+
+    def _neighbours(self, linear: Sequence[Linear | None], strides: Sequence[int | None]) -> int | None:
+        """The dimension of the view whose last component moves along the source's contiguous axis alone, by one."""
+        axis, last = list(strides).index(1), -1
         for dim, group in enumerate(self.basis):
             last += len(group)
-            others = [expr for n, expr in enumerate(self.map.results) if n != axis]
-            if linear[0][last] != 1 or self.components[last] == 1 or any(_uses(e, last, count) for e in others):
+            if self.components[last] == 1:
                 continue
-            steps = [c for d, c in enumerate(linear[0]) if d != last and self.components[d] > 1]
-            outer = [s for n, s in enumerate(strides) if n != axis]
-            if any(s is None for s in outer):
-                return dim, 1
-            return dim, gcd(self.components[last], linear[1], *steps, *(s or 0 for s in outer))
-        return None, 1
+            moved = [n for n, expr in enumerate(self.map.results) if last in used_dims(expr)]
+            entry = linear[axis]
+            if moved == [axis] and entry is not None and entry[0][last] == 1:
+                return dim
+        return None
 
-
-def _uses(expr: ir.AffineExpr, dim: int, count: int) -> bool:
-    """Whether an expression depends on a dimension; True where that is not known."""
-    linear = coefficients(expr, count)
-    if linear is not None:
-        return linear[0][dim] != 0
-    return f"d{dim} " in f"{expr} ".replace(")", " ").replace("(", " ")
+    def _is_inside(self, axis: int, extent: int) -> bool:
+        low, high = bounds(self.map.results[axis], self.components)
+        return low >= 0 and high < extent
 
 
 def gather_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> Gather:
@@ -116,7 +147,7 @@ def view_attributes(op: ir.Operation, source: dict[str, ir.Attribute]) -> dict[s
     """
     gather, type_ = gather_of(op.attributes), ir.RankedTensorType(op.operands[0].type)
     known = list(ir.DenseI64ArrayAttr(source[STRIDES])) if STRIDES in source else row_major(type_.shape)
-    dim, run = gather.unit([None if s < 0 else s for s in known])
+    dim, run = gather.unit(type_.shape, [None if s < 0 else s for s in known])
     apart = run if run > 1 else ODD
     strides = [1 if d == dim else apart for d in range(len(gather.shape))]
     entries = gather.attributes() | {"source": ir.TypeAttr.get(type_)}

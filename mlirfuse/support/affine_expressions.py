@@ -61,6 +61,16 @@ def coefficients(expr: ir.AffineExpr, dims: int) -> tuple[list[int], int] | None
     return [by * a for a in linear[0]], by * linear[1]
 
 
+def used_dims(expr: ir.AffineExpr) -> frozenset[int]:
+    """The dimensions that occur in an expression."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return frozenset({ir.AffineDimExpr(expr).position})
+    if isinstance(expr, ir.AffineConstantExpr | ir.AffineSymbolExpr):
+        return frozenset()
+    left, right = operands(expr)
+    return used_dims(left) | used_dims(right)
+
+
 def substituted(expr: ir.AffineExpr, dims: Sequence[ir.AffineExpr]) -> ir.AffineExpr:
     """The expression with `dims[d]` in place of dimension d."""
     if isinstance(expr, ir.AffineDimExpr):

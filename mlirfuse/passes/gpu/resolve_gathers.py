@@ -13,7 +13,7 @@ from mlir.dialects import arith, memref, nvgpu, vector
 from mlirfuse.analysis.kernels import gpu_kernels, symbol
 from mlirfuse.dialect.async_load import DEFINITION as ASYNC_LOAD
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
-from mlirfuse.distribution.threads.scalars import constant
+from mlirfuse.distribution.threads.scalars import add, constant, multiply
 from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.affine_expressions import bounds, operands
@@ -141,7 +141,7 @@ class _Access:
                 some = constant(width) if count is None else count
                 count = arith.SelectOp(condition, some, constant(0)).result
             past_l1 = True if "bypassL1" in self.op.attributes else None
-            base, at = _with_unit_last(source, at)
+            base, at = _with_unit_last(source, at, width)
             new = nvgpu.DeviceAsyncCopyOp(target, place, base, at, width, srcElements=count, bypassL1=past_l1)
             for old, result in zip(self.op.results, new.operation.results, strict=True):
                 old.replace_all_uses_with(result)
@@ -155,7 +155,8 @@ class _Access:
             value = memref.LoadOp(source, at, nontemporal=nontemporal).result
         else:
             align = ir.IntegerAttr(self.op.attributes["alignment"]).value
-            buffer, at = _with_unit_last(source, at)
+            (width,) = ir.VectorType(self.op.results[0].type).shape
+            buffer, at = _with_unit_last(source, at, width)
             value = vector.LoadOp(self.op.results[0].type, buffer, at, nontemporal=nontemporal, alignment=align).result
         if condition is None:
             return value
@@ -181,14 +182,30 @@ class _Access:
         return result
 
 
-def _with_unit_last(source: ir.Value, at: list[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
-    """A view of the source whose contiguous axis, as `Gather.unit` takes it, is the last one; and the index in it."""
-    steps = strides(ir.MemRefType(source.type))
+def _with_unit_last(source: ir.Value, at: list[ir.Value], width: int) -> tuple[ir.Value, list[ir.Value]]:
+    """A view of the source whose contiguous axis, as `Gather.unit` takes it, is the last one; and the index in it.
+
+    An access that goes on in the next row is one of the source as a single row.
+    """
+    type_ = ir.MemRefType(source.type)
+    steps = strides(type_)
     if 1 not in steps:
         return source, at
+    if type_.shape[steps.index(1)] % width:
+        return _as_row(source, [step or 0 for step in steps], at)
     axis = steps.index(1)
     order = [*(n for n in range(len(steps)) if n != axis), axis]
     return permuted(source, order), [at[n] for n in order]
+
+
+def _as_row(source: ir.Value, steps: Sequence[int], at: list[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
+    """The source as one row, whose strides are known, and the index in it."""
+    type_ = ir.MemRefType(source.type)
+    size = 1 + sum((extent - 1) * step for extent, step in zip(type_.shape, steps, strict=True))
+    row = ir.MemRefType.get([size], type_.element_type, ir.StridedLayoutAttr.get(0, [1]), type_.memory_space)
+    cast = memref.ReinterpretCastOp(row, source, [], [], [], [0], [size], [1]).result
+    place = reduce(add, [multiply(index, step) for index, step in zip(at, steps, strict=True)])
+    return cast, [place]
 
 
 def _number(value: int) -> ir.Value:

@@ -187,8 +187,8 @@ def _operand(found: _Sum, number: int) -> tuple[ir.Value, list[int]]:
     for last in (*reversed(present), None):
         order = present if last is None else [*(n for n in present if n != last), last]
         gather = _gather([found.groups[n] for n in order], axes, found.extents, before)
-        steps = row_major(ir.RankedTensorType(source.type).shape)
-        dim, run = gather.unit(steps)
+        shape = ir.RankedTensorType(source.type).shape
+        dim, run = gather.unit(shape, row_major(shape))
         if dim == len(order) - 1:
             break
     wide = run * from_mlir(ir.RankedTensorType(source.type).element_type).bytes >= WIDEST_ACCESS

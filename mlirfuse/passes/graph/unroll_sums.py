@@ -96,7 +96,8 @@ def _unroll(structure: OpStructure) -> str | None:
         return "the second operand has a loop of its own"
     if prod(extents[loop] for loop in summed) > MOST_TERMS:
         return f"the sum has more than {MOST_TERMS} terms"
-    dim, _ = gather.unit(row_major(ir.RankedTensorType(maker.operands[0].type).shape))
+    shape = ir.RankedTensorType(maker.operands[0].type).shape
+    dim, _ = gather.unit(shape, row_major(shape))
     if dim is None or left[dim] not in result:
         return "neighbours in memory are not neighbours in the result"
     with ir.InsertionPoint(op), op.location:

@@ -205,3 +205,18 @@ def test_statistics_share_the_kernel() -> None:
     assert (y == want).all()
     assert (total == want.sum((0, 1, 2))).all()
     assert (squares == (want * want).sum((0, 1, 2))).all()
+
+
+@pytest.mark.parametrize(("channels", "taps"), [(3, 16), (3, 4), (2, 4), (4, 2)])
+def test_patches(channels: int, taps: int) -> None:
+    """Patches without padding: several pixels of a row are one run of memory."""
+    rng = np.random.default_rng(taps)
+    case = Case(2, (2 * taps + 1, 3 * taps), channels, 16, (taps, taps), (taps, taps), ((0, 0), (0, 0)), (1, 1))
+    x, w, dy = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+    wide = [array.astype(np.int64) for array in (x, w, dy)]
+    found = run(lambda x, w: mf.conv2d(x, w, stride=taps, dtype=mf.float32), x, w)
+    assert (found == forward(case, wide[0], wide[1])).all()
+    found = run(lambda x, dy: mf.conv2d_wgrad(x, dy, kernel_size=taps, stride=taps), x, dy)
+    assert (found == wgrad(case, wide[0], wide[2])).all()
+    found = run(lambda dy, w: mf.conv2d_dgrad(dy, w, input_size=case.sizes, stride=taps), dy, w)
+    assert (found == dgrad(case, wide[2], wide[1])).all()
