@@ -10,10 +10,12 @@ from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.runtime.arrays.arrays import Argument, Key, read_argument, require_no_gradient, signature
 from mlirfuse.runtime.arrays.outputs import OutputPlan
+from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.cuda import require_context, stream_pointer
 from mlirfuse.runtime.device.module import LoadedKernel
+from mlirfuse.runtime.fast_calls import MISSED, FastCall, fast_call
 from mlirfuse.runtime.plan import LaunchPlan
-from mlirfuse.runtime.recognition import Recogniser, recogniser, unknown
+from mlirfuse.runtime.recognition import Recogniser, pattern, recogniser, unknown
 
 Prepare = Callable[..., tuple[HostProgram, Mapping[str, LoadedKernel]]]
 """Takes the descriptions of the arguments and, where there are any, the numbers of the results that must be copies."""
@@ -31,6 +33,7 @@ class _Kind:
         plan: their launch plan.
         into: writes their results into arrays of the caller; None where the calls give no `out`.
         recognise: recognises a call without its key, where the last call was of this kind.
+        fast: makes such a call; None where calls are known by their key alone, or need more than a launch.
         unrecognised: how many calls of this kind were not recognised.
     """
 
@@ -38,6 +41,7 @@ class _Kind:
     plan: LaunchPlan
     into: OutputPlan | None = None
     recognise: Recogniser = unknown
+    fast: FastCall | None = None
     unrecognised: int = 0
 
 
@@ -68,8 +72,13 @@ class Dispatcher:
             ArgumentError: an argument, `out` or `stream` does not fit.
             RuntimeLaunchError: there is no GPU, or the driver refuses the launch.
         """
-        pointer = None if stream is None else stream_pointer(stream)
         last = self._last
+        if last is not None and last.fast is not None:
+            result = last.fast(args, out, stream)
+            if result is not MISSED:
+                return result
+            last = None
+        pointer = None if stream is None else stream_pointer(stream)
         values = None if last is None else last.recognise(args, out)
         if last is None or values is None:
             last, values = self._look_up(args, out)
@@ -99,7 +108,7 @@ class Dispatcher:
         # Making a recogniser takes as long as 100 calls. It pays from the second call on, and again after 4, 8, 16, ...
         # calls where the arrays differ in a property that is no part of the key, such as their class.
         if kind.unrecognised > 1 and kind.unrecognised.bit_count() == 1:
-            kind.recognise = recogniser(args, out)
+            kind.recognise, kind.fast = recogniser(args, out), self._fast(kind, args, out)
         self._last = kind
         return kind, values
 
@@ -138,3 +147,10 @@ class Dispatcher:
         plan = LaunchPlan(*self._prepare(infos), infos)
         copies = to_copy(plan)
         return LaunchPlan(*self._prepare(infos, copies), infos) if copies else plan
+
+    def _fast(self, kind: _Kind, args: tuple[Any, ...], out: Any) -> FastCall | None:
+        """The generated function for calls of a kind like this one."""
+        made, steps = pattern(args, out, devices=cuda.device_count()), kind.plan.steps()
+        if made is None or steps is None or not (kind.into is None or kind.into.is_direct):
+            return None
+        return fast_call(made, steps, kind.into)

@@ -72,6 +72,12 @@ class ParameterPlan:
     memory: MemoryPlan
     distant: tuple[tuple[int, int, int], ...] = ()
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether the words of a call are those of its arguments and outputs, and no parameter follows from them."""
+        maps = any(launch.tensor_maps for launch in self.launches)
+        return not (self.memory.places or self.distant or maps)
+
 
 @dataclass(frozen=True)
 class TensorMapPlace:
@@ -239,6 +245,7 @@ class ParameterBlock:
 
     Attributes:
         addresses: of the table of each launch, which `cuLaunchKernel` takes as `kernelParams`.
+        pack: writes the varying words, each an argument, where nothing else depends on them (`ParameterPlan.is_flat`).
     """
 
     def __init__(self, plan: ParameterPlan):
@@ -251,7 +258,7 @@ class ParameterBlock:
         ]
         self._tensor_maps = self._place_tensor_maps(plan)
         self.addresses = tuple(ctypes.addressof(table) for table in self._tables)
-        self._pack = partial(struct.Struct(plan.varying).pack_into, self._words, 0)
+        self.pack = partial(struct.Struct(plan.varying).pack_into, self._words, 0)
         self._has_floats = _SCALAR_CODES["float"] in plan.varying
         self._distant = plan.distant
         self._written: Sequence[Any] | None = None
@@ -280,7 +287,7 @@ class ParameterBlock:
         if words == self._written:
             return
         self._written = None  # encoding a tensor map may fail, and leave only some maps up to date
-        self._pack(*words)
+        self.pack(*words)
         for word, base, distance in self._distant:
             self._words[word] = words[base] + distance
         for tensor_map in self._tensor_maps:

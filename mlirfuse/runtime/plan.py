@@ -20,6 +20,7 @@ from mlirfuse.runtime.arrays.view_makers import Maker, view_maker
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.driver import dependent_launcher
 from mlirfuse.runtime.device.module import LoadedKernel
+from mlirfuse.runtime.fast_calls import Steps
 from mlirfuse.runtime.parameters import LaunchGeometry, ParameterBlock, plan_parameters
 from mlirfuse.runtime.workspace import checks_workspace, require_zero, with_workspace
 
@@ -56,8 +57,9 @@ class LaunchPlan:
                     where=program.name,
                     hint="load the kernels on the arrays' device",
                 )
-        submit = _submitter(layout, kernels, self._device)
+        submit, self._prepare = _submitter(layout, kernels, self._device)
         self._submit = with_checked_results(submit, layout, self._device) if checks_results() else submit
+        self._structure = program.structure
         self._current_stream = cuda.current_stream(self._framework, self._device)
         self._allocate = [self._allocator(position) for position in layout.outputs]
         # Where each result is a buffer of its own, new arrays are returned as they are.
@@ -84,6 +86,37 @@ class LaunchPlan:
         if self._is_plain:
             return self._pack(arrays)
         return self._pack([view(arguments, arrays) for view in self._views])
+
+    def steps(self) -> Steps | None:
+        """What a generated function of a call does; None where calls need more than parameters and launches."""
+        if self._prepare is None or checks_results():
+            return None
+        first = self._prepare()
+        layout, made = self._layout, {}
+        expressions = []
+        for number, result in enumerate(layout.results):
+            at_argument = result.origin == "argument"
+            source = (
+                f"a{self._positions[result.position]}" if at_argument else f"r{layout.outputs.index(result.position)}"
+            )
+            maker = self._maker(result)
+            if maker is not None:
+                made[f"view{number}"] = maker
+            expressions.append(source if maker is None else f"view{number}({source})")
+        where = layout.program.name
+        return Steps(
+            device=self._device,
+            framework=self._framework,
+            prepare=self._prepare,
+            idle=[first],
+            launches=len(first) - 2,
+            outputs=tuple((self._shape(i), layout.program.buffers[i].dtype.name) for i in layout.outputs),
+            results=tuple(expressions),
+            structure=self._structure,
+            current_stream=self._current_stream,
+            refusal=lambda error: _refused(error, where),
+            made=made,
+        )
 
     def to_copy(self, *, into: bool) -> tuple[int, ...]:
         """The numbers of the results that a kernel has to copy, as the program's views do not serve a call.
@@ -116,24 +149,28 @@ class LaunchPlan:
 
     def _allocator(self, position: int) -> Callable[[], tuple[object, int]]:
         """Allocates an output with the shape under which it is first returned, so that most results need no view."""
-        _, result = self._layout.whole(position)
-        shape = self._layout.buffers[position] if result is None else result.base
         dtype = self._layout.program.buffers[position].dtype
-        return cuda.allocator(self._framework, shape, dtype.name, self._device)
+        return cuda.allocator(self._framework, self._shape(position), dtype.name, self._device)
+
+    def _shape(self, position: int) -> tuple[int, ...]:
+        """The shape in which an output is allocated."""
+        _, result = self._layout.whole(position)
+        return self._layout.buffers[position] if result is None else result.base
+
+    def _maker(self, result: Result) -> Maker | None:
+        """Makes a result of its argument or output; None where it is one."""
+        if result.origin == "argument":
+            argument = self._layout.arguments[result.position]
+            assert isinstance(argument, ArrayInfo)
+            return view_maker(self._framework, result.dtype, argument.shape, argument.strides, result)
+        shape = self._shape(result.position)
+        return view_maker(self._framework, result.dtype, shape, contiguous_strides(shape, 1), result)
 
     def _view(self, result: Result) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         """A function of a call's arguments and new arrays that makes a result."""
         if result.origin == "argument":
-            argument = self._layout.arguments[result.position]
-            assert isinstance(argument, ArrayInfo)
-            place = self._positions[result.position]
-            make = view_maker(self._framework, result.dtype, argument.shape, argument.strides, result)
-            return _first(place, make)
-        number = self._layout.outputs.index(result.position)
-        _, whole = self._layout.whole(result.position)
-        shape = self._layout.buffers[result.position] if whole is None else whole.base
-        make = view_maker(self._framework, result.dtype, shape, contiguous_strides(shape, 1), result)
-        of_made = _first(number, make)
+            return _first(self._positions[result.position], self._maker(result))
+        of_made = _first(self._layout.outputs.index(result.position), self._maker(result))
         return lambda _, made: of_made(made, ())
 
 
@@ -144,8 +181,13 @@ def _first(place: int, make: Maker | None) -> Callable[[Sequence[Any], Sequence[
     return lambda arrays, _: make(arrays[place])
 
 
-def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: int) -> Submit:
-    """A function that writes the varying words of a call and launches its kernels on a stream."""
+def _submitter(
+    layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: int
+) -> tuple[Submit, Callable[[], tuple[Any, ...]] | None]:
+    """A function that writes the varying words of a call and launches its kernels on a stream.
+
+    Also the `prepare` of `fast_calls.Steps`; None where a call has to do more than that.
+    """
     parameters = plan_parameters(
         layout,
         {name: kernel.info for name, kernel in kernels.items()},
@@ -178,12 +220,20 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
         except struct.error:
             raise _too_large(layout, words) from None
         except driver.CUDADriverError as error:
-            raise RuntimeLaunchError(f"the driver refuses the launch: {error}", where=where) from error
+            raise _refused(error, where) from error
         finally:
             idle.append(taken)
 
+    def directly() -> tuple[Any, ...]:
+        block, launches = prepared()
+        return (block.pack, *launches, block)
+
     complete = with_workspace(submit, parameters.memory, device) if parameters.memory.places else submit
-    return cuda.guarded(complete, device)
+    return cuda.guarded(complete, device), None if checks or not parameters.is_flat else directly
+
+
+def _refused(error: Exception, where: str) -> RuntimeLaunchError:
+    return RuntimeLaunchError(f"the driver refuses the launch: {error}", where=where)
 
 
 def _too_large(layout: CallLayout, words: Sequence[Any]) -> ArgumentError:

@@ -8,7 +8,8 @@ by its key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -21,6 +22,7 @@ Recogniser = Callable[[Arrays, Any], list[int] | None]
 None."""
 
 _LOW_BITS = ALIGNMENT - 1
+_PLAIN = (float, int, bool)
 
 
 def unknown(args: Arrays, out: Any) -> list[int] | None:
@@ -28,74 +30,113 @@ def unknown(args: Arrays, out: Any) -> list[int] | None:
     return None
 
 
-def recogniser(args: Arrays, out: Any = None) -> Recogniser:
-    """Recognises calls with arrays like these.
+@dataclass(frozen=True)
+class Pattern:
+    """Straight-line code that recognises calls like one, which is faster than a loop over expected values.
 
-    A recogniser accepts no call with a number, an array of another framework than CuPy and PyTorch, a pointer that is
-    not aligned to `ALIGNMENT` bytes.
+    Attributes:
+        known: constants of the code, by name.
+        take: statements that give the arguments the names `a0`, `a1`, ..., and the arrays of `out` the next ones;
+            `{missed}` stands for what is returned where their numbers differ.
+        test: whether they are like those of the first call.
+        pointers: the expression of each array's pointer, by the array's number.
+        values: the expressions of pointers and numbers, in order; the pointer of array 1 has the name `p1`.
+    """
+
+    known: dict[str, object]
+    take: str
+    test: str
+    pointers: dict[int, str]
+    values: tuple[str, ...]
+
+    def code(self, missed: str) -> str:
+        """Statements of a function of `args` and `out` that name pointers, or return `missed` for other calls."""
+        take = self.take.format(missed=missed)
+        named = "; ".join(f"p{i} = {pointer}" for i, pointer in self.pointers.items())
+        unaligned = " | ".join(f"p{i}" for i in self.pointers)
+        return f"""
+    try:
+        {take}
+    except ValueError:
+        return {missed}
+    if not ({self.test}):
+        return {missed}
+    {named}
+    if ({unaligned}) & {_LOW_BITS}:
+        return {missed}"""
+
+
+def pattern(args: Arrays, out: Any = None, *, devices: int = 2) -> Pattern | None:
+    """The pattern of calls like this one; None where such calls are known by their key alone.
+
+    No pattern accepts an array of another framework than CuPy and PyTorch, a pointer that is not aligned to `ALIGNMENT`
+    bytes, or constants of the compilation but None and strings.
 
     Args:
         args: the arguments.
         out: None, an array, or a tuple of them; one array alone and in a tuple are not alike.
+        devices: how many there are: where there is one, it is no part of the pattern.
     """
-    arrays = _all(args, out)
-    frameworks = {framework_of(array) for array in arrays}
-    if frameworks == {"cupy"}:
-        return _made(args, out, *_of_cupy(arrays))
+    everything = _all(args, out)
+    arrays = {i: a for i, a in enumerate(everything) if type(a) not in _PLAIN and not _is_constant(a)}
+    frameworks = {framework_of(array) for array in arrays.values()}
     torch = cuda.torch()
-    if frameworks == {"torch"} and torch is not None and guards_hold():
-        return _made(args, out, *_of_torch(torch, arrays))
-    return unknown
+    if frameworks == {"cupy"}:
+        known, test, pointer = _of_cupy(arrays, devices)
+    elif frameworks == {"torch"} and torch is not None and guards_hold():
+        known, test, pointer = _of_torch(torch, arrays)
+    else:
+        return None
+    tests = [test]
+    for i, argument in enumerate(everything):
+        if i in arrays:
+            continue
+        known[f"class{i}"], known[f"constant{i}"] = type(argument), argument
+        tests.append(f"type(a{i}) is class{i}" + (f" and a{i} == constant{i}" if _is_constant(argument) else ""))
+    names = [f"a{i}" for i in range(len(everything))]
+    given, results = ", ".join(names[: len(args)]), ", ".join(names[len(args) :])
+    if out is None:
+        take_out = "if out is not None: return {missed}"
+    elif type(out) is tuple:
+        take_out = f"if type(out) is not tuple: return {{missed}}\n        [{results}] = out"
+    else:
+        take_out = f"{results} = out"
+    values = [f"p{i}" if i in arrays else f"a{i}" for i, a in enumerate(everything) if not _is_constant(a)]
+    pointers = {i: pointer.format(i) for i in arrays}
+    made = Pattern(known, f"[{given}] = args\n        {take_out}", " and ".join(tests), pointers, tuple(values))
+    return made if _recogniser(made)(args, out) is not None else None
+
+
+def recogniser(args: Arrays, out: Any = None) -> Recogniser:
+    """Recognises calls with arrays like these, as `pattern` describes them; `unknown` where there is no pattern."""
+    made = pattern(args, out)
+    return unknown if made is None else _recogniser(made)
+
+
+def _recogniser(made: Pattern) -> Recogniser:
+    source = f"def recognise(args, out):{made.code('None')}\n    return [{', '.join(made.values)}]\n"
+    scope = dict(made.known)
+    exec(source, scope)  # nothing in it comes from outside
+    return scope["recognise"]  # type: ignore[return-value]
 
 
 def _all(args: Arrays, out: Any) -> Arrays:
     return args + (() if out is None else out if type(out) is tuple else (out,))
 
 
-def _made(args: Arrays, out: Any, known: dict[str, object], test: str, pointer: str) -> Recogniser:
-    """Generates a recogniser as straight-line code, which is faster than a loop over the expected values.
-
-    Args:
-        args: the expected arguments.
-        out: likewise.
-        known: constants of the generated function, by name.
-        test: whether arrays `a0`, `a1`, ... are like those expected.
-        pointer: the expression of an array's pointer; the array's number replaces the braces.
-    """
-    numbers = range(len(_all(args, out)))
-    names = [f"a{i}" for i in numbers]
-    given, results = ", ".join(names[: len(args)]), ", ".join(names[len(args) :])
-    if out is None:
-        take_out = "if out is not None: return None"
-    elif type(out) is tuple:
-        take_out = f"if type(out) is not tuple: return None\n        [{results}] = out"
-    else:
-        take_out = f"{results} = out"
-    source = f"""
-def recognise(args, out):
-    try:
-        [{given}] = args
-        {take_out}
-    except ValueError:
-        return None
-    if not ({test}):
-        return None
-    {"; ".join(f"p{i} = {pointer.format(i)}" for i in numbers)}
-    return None if ({" | ".join(f"p{i}" for i in numbers)}) & {_LOW_BITS} else [{", ".join(f"p{i}" for i in numbers)}]
-"""
-    exec(source, known)  # nothing in it comes from outside
-    recognise: Recogniser = known["recognise"]  # type: ignore[assignment]
-    return recognise if recognise(args, out) is not None else unknown
+def _is_constant(argument: object) -> bool:
+    return argument is None or type(argument) is str
 
 
-def _of_cupy(arrays: Arrays) -> tuple[dict[str, object], str, str]:
+def _of_cupy(arrays: Mapping[int, Any], devices: int) -> tuple[dict[str, object], str, str]:
     known: dict[str, object] = {}
     tests = []
-    for i, array in enumerate(arrays):
+    for i, array in arrays.items():
         known |= {f"class{i}": type(array), f"dtype{i}": array.dtype, f"device{i}": array.data.device_id}
+        device = f" and d{i}.device_id == device{i}" if devices > 1 else ""
         tests.append(
             f"type(a{i}) is class{i} and a{i}.dtype is dtype{i} and {_has_shape(f'a{i}', array.shape)} "
-            f"and {_has_strides(f'a{i}', array)} and (d{i} := a{i}.data).device_id == device{i}"
+            f"and {_has_strides(f'a{i}', array)} and (d{i} := a{i}.data) is not None{device}"
         )
     return known, " and ".join(tests), "d{0}.ptr"
 
@@ -115,10 +156,10 @@ def _has_strides(name: str, array: Any) -> str:
     return f"{name}._c_contiguous" if array._c_contiguous else f"{name}.strides == {array.strides}"
 
 
-def _of_torch(torch: Any, arrays: Arrays) -> tuple[dict[str, object], str, str]:
-    known = {"matches": _guard(torch, arrays), "data_ptr": torch.Tensor.data_ptr}
-    test = f"matches({', '.join(f'a{i}' for i in range(len(arrays)))})"
-    if any(array.requires_grad for array in arrays):  # guards do not check whether autograd is recording
+def _of_torch(torch: Any, arrays: Mapping[int, Any]) -> tuple[dict[str, object], str, str]:
+    known = {"matches": _guard(torch, [*arrays.values()]), "data_ptr": torch.Tensor.data_ptr}
+    test = f"matches({', '.join(f'a{i}' for i in arrays)})"
+    if any(array.requires_grad for array in arrays.values()):  # guards do not check whether autograd is recording
         known["records"] = torch.is_grad_enabled
         test = f"not records() and {test}"
     return known, test, "data_ptr(a{0})"

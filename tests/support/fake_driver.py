@@ -221,7 +221,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
     runtime = Runtime(pointers, driver.threads)
     fake = SimpleNamespace(
         empty=lambda shape, dtype: ndarray(shape, next(pointers), dtype),
-        ndarray=lambda shape, dtype, data, strides: ndarray(shape, data.ptr, dtype, strides),
+        ndarray=lambda shape, dtype, data=None, strides=None: ndarray(
+            shape, next(pointers) if data is None else data.ptr, dtype, strides
+        ),
         dtype=np.dtype,
         cuda=SimpleNamespace(
             driver=driver,

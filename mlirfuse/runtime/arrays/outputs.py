@@ -124,9 +124,7 @@ class OutputPlan:
             ArgumentError: an output overlaps an argument, or another output.
             RuntimeLaunchError: the driver refuses the launch.
         """
-        if values != self._apart:
-            self._check_apart(values)
-            self._apart = values
+        self.require_apart(values)
         pointer = self._current_stream() if stream is None else stream
         if not self._copied:
             self._submit(values, pointer)
@@ -141,14 +139,22 @@ class OutputPlan:
                 source, span = array.transpose(result.axes), (placed.begin, placed.end)
                 cuda.copy_bits(source, values[placed.word], placed.info.strides, span)
 
-    def _check_apart(self, values: Sequence[Any]) -> None:
-        """Raises `ArgumentError` where an output overlaps an argument or another output."""
+    @property
+    def is_direct(self) -> bool:
+        """Whether kernels write all outputs in place."""
+        return not self._copied
+
+    def require_apart(self, values: Sequence[Any]) -> None:
+        """Raises `ArgumentError` where an output overlaps an argument or another output, at these pointers."""
+        if values == self._apart:
+            return
         if any(output.overlaps(other, values) for output, others in self._apart_from for other in others):
             raise ArgumentError(
                 "overlaps an argument or another output",
                 where=self._where,
                 hint="give memory of its own: a block may write what another has yet to read",
             )
+        self._apart = values
 
 
 def _fitting(result: Result, given: Argument, device: int, where: str) -> ArrayInfo:

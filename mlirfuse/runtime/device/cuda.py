@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from math import prod
 from threading import local
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
@@ -70,6 +71,11 @@ class _Thread(local):
 
 
 _THREAD = _Thread()
+
+
+def thread() -> _Thread:
+    """The state of host threads; each sees its own."""
+    return _THREAD
 
 
 def require_context() -> None:
@@ -258,3 +264,50 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
         return array, array.data.ptr
 
     return guarded(allocate_cupy, device)
+
+
+def allocation(
+    framework: str, shape: tuple[int, ...], dtype: str, device: int, number: int
+) -> tuple[str, str, dict[str, object]]:
+    """As `allocator`, for code that is generated, with the device current: expressions of an array and its pointer.
+
+    Args:
+        framework: `torch` or `cupy`.
+        shape: the array's.
+        dtype: its dtype's array-API name.
+        device: the CUDA device.
+        number: the array has the name `r` and this number.
+
+    Returns:
+        The expression of the array, that of its pointer, and the constants in both.
+    """
+    if framework == "torch":
+        pytorch = torch()
+        assert pytorch is not None
+        kind = getattr(pytorch, dtype)
+        known = {f"shape{number}": shape, f"type{number}": kind, "pointer_of": pytorch.Tensor.data_ptr}
+        empty_strided = _empty_strided(pytorch, device)
+        if empty_strided is not None:
+            strides = tuple(prod(shape[d + 1 :]) for d in range(len(shape))) if 0 not in shape else (1,) * len(shape)
+            known |= {"empty_strided": empty_strided, f"strides{number}": strides}
+            return f"empty_strided(shape{number}, strides{number}, type{number})", f"pointer_of(r{number})", known
+        known |= {"empty": pytorch.empty, "place": pytorch.device("cuda", device)}
+        return f"empty(shape{number}, dtype=type{number}, device=place)", f"pointer_of(r{number})", known
+    known = {f"shape{number}": shape, f"type{number}": dtype_of(dtype).numpy, "ndarray": cupy().ndarray}
+    return f"ndarray(shape{number}, type{number})", f"r{number}.data.ptr", known
+
+
+@cache
+def _empty_strided(pytorch: ModuleType, device: int) -> Callable[..., Any] | None:
+    """PyTorch's allocation on the current device without its dispatcher, where this version has it.
+
+    `torch.compile` makes results by this function, which is not public. It takes a shape, strides, and a dtype.
+    """
+    try:
+        function: Callable[..., Any] = pytorch._C._dynamo.guards._empty_strided_cuda
+        with pytorch.cuda.device(device):
+            made = function((2, 3), (3, 1), pytorch.float16)
+        alike = (tuple(made.shape), made.stride(), made.dtype, made.get_device())
+    except (AttributeError, TypeError, RuntimeError):
+        return None
+    return function if alike == ((2, 3), (3, 1), pytorch.float16, device) else None

@@ -112,8 +112,15 @@ def test_strided_arrays_are_recognised_by_their_strides():
     assert like((pair()[1],), None) is None
 
 
-@pytest.mark.parametrize("other", [1.0, None, pair(pointer=ALIGNED + 8)[1]])
-def test_nothing_is_learnt_of_numbers_and_of_unaligned_pointers(other):
+def test_numbers_and_constants_are_recognised_by_their_types():
+    x = pair()[0]
+    assert recogniser((x, 1.0, None, "ij"))((x, 2.5, None, "ij"), None) == [ALIGNED, 2.5]
+    for other in ((x, 1, None, "ij"), (x, 1.0, 1, "ij"), (x, 1.0, None, "ji"), (x, True, None, "ij")):
+        assert recogniser((x, 1.0, None, "ij"))(other, None) is None
+
+
+@pytest.mark.parametrize("other", [(1, 2), pair(pointer=ALIGNED + 8)[1]])
+def test_nothing_is_learnt_of_tuples_and_of_unaligned_pointers(other):
     assert recogniser((pair()[0], other)) is unknown
     assert unknown(pair(), None) is None
 
