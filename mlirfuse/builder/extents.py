@@ -6,14 +6,17 @@ runtime checks the equality on every call (see `trace.equal_extents`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir import ir
 
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.source import at_user_line
+
+if TYPE_CHECKING:
+    from mlirfuse.builder.state import ScalarBase, TraceState
 
 
 class Symbol:
@@ -25,6 +28,7 @@ class Symbol:
         order: number of symbols created before this one.
         sources: (argument, dimension) pairs that have this extent.
         value: the `tensor.dim` that reads it.
+        state: the trace of the arguments.
     """
 
     def __init__(self, name: str, named: bool, order: int):
@@ -33,6 +37,7 @@ class Symbol:
         self.order = order
         self.sources: list[tuple[int, int]] = []
         self.value: ir.Value | None = None
+        self.state: TraceState | None = None
         self._parent: Symbol | None = None
 
     @property
@@ -94,8 +99,9 @@ UNCHANGED = Reordered()
 class Dim:
     """A dynamic extent: a static factor times a product of symbols.
 
-    In user code it can be multiplied, divided where that is exact, compared with extents that are surely equal, and
-    passed to `reshape` and `broadcast_to`. Anything that needs its number raises `NeedsStatic`.
+    Products, and quotients that are exact, are extents again, as `reshape` and `broadcast_to` take them. Other
+    arithmetic gives numbers of run time (`ScalarBase`), of Python's types. Anything that needs the number while tracing
+    raises `NeedsStatic`, as do comparisons with extents that are not surely equal.
     """
 
     __slots__ = ("_symbols", "factor")
@@ -112,16 +118,31 @@ class Dim:
     def __repr__(self) -> str:
         return "*".join([str(self.factor)] * (self.factor != 1) + [s.name for s in self.symbols])
 
-    def __mul__(self, other: Extent) -> Extent:
-        return multiply(self, other) if isinstance(other, int | Dim) else NotImplemented
+    def scalar(self) -> ScalarBase:
+        """The extent as a number of run time."""
+        state = self.symbols[0].state
+        return needs_static(self, f"using the extent {self} as a number") if state is None else state.number_of(self)
 
-    __rmul__ = __mul__
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, int | Dim) and not isinstance(other, bool) and not (isinstance(other, int) and other < 0):
+            return multiply(self, other)
+        return self.scalar() * _number(other)
 
-    def __floordiv__(self, other: Extent) -> Extent:
-        if not isinstance(other, int | Dim):
-            return NotImplemented
-        quotient = None if isinstance(other, int) and other <= 0 else divide(self, other)
-        return needs_static(self, f"dividing the extent {self} by {other}") if quotient is None else quotient
+    def __rmul__(self, other: Any) -> Any:
+        return self * other if isinstance(other, int | Dim) else _number(other) * self.scalar()
+
+    def __floordiv__(self, other: Any) -> Any:
+        quotient = divide(self, other) if isinstance(other, Dim) or (type(other) is int and other > 0) else None
+        return self.scalar() // _number(other) if quotient is None else quotient
+
+    def __mod__(self, other: Any) -> Any:
+        is_exact = (isinstance(other, Dim) or (type(other) is int and other > 0)) and divide(self, other) is not None
+        return 0 if is_exact else self.scalar() % _number(other)
+
+    def __pos__(self) -> Dim:
+        return self
+
+    __abs__ = __pos__
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Dim) and same(self, other):
@@ -136,9 +157,32 @@ class Dim:
     def _number(self, *_: object) -> NoReturn:
         needs_static(self, f"using the extent {self} as a number")
 
-    __index__ = __int__ = __float__ = __bool__ = __neg__ = _number
-    __add__ = __radd__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __rfloordiv__ = __mod__ = __rmod__ = _number
-    __pow__ = __rpow__ = __lt__ = __le__ = __gt__ = __ge__ = _number
+    __index__ = __int__ = __float__ = __bool__ = __round__ = __trunc__ = __floor__ = __ceil__ = _number
+
+
+def _number(value: Any) -> Any:
+    return value.scalar() if isinstance(value, Dim) else value
+
+
+def _operation(name: str) -> Callable[[Dim, Any], Any]:
+    def operate(self: Dim, *others: Any) -> Any:
+        return getattr(self.scalar(), name)(*map(_number, others))
+
+    operate.__name__ = name
+    return operate
+
+
+def _ufunc(self: Dim, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """NumPy's ufuncs, which a NumPy scalar on the left of an operator calls, of extents as numbers."""
+    return self.scalar().__array_ufunc__(ufunc, method, *map(_number, inputs), **options)  # type: ignore[attr-defined]
+
+
+for _name in (
+    *("add", "radd", "sub", "rsub", "truediv", "rtruediv", "rfloordiv", "rmod", "pow", "rpow"),
+    *("neg", "lt", "le", "gt", "ge"),
+):
+    setattr(Dim, f"__{_name}__", _operation(f"__{_name}__"))
+Dim.__array_ufunc__ = _ufunc  # type: ignore[attr-defined]
 
 
 Extent = int | Dim
@@ -147,13 +191,18 @@ Shape = tuple[Extent, ...]
 
 def needs_static(extent: Dim, what: str) -> NoReturn:
     """Raises `NeedsStatic` for the first symbol of the extent; `what` names the operation that needs the number."""
-    symbol = extent.symbols[0]
+    needs_static_symbols(extent.symbols[:1], what)
+
+
+def needs_static_symbols(symbols: Sequence[Symbol], what: str) -> NoReturn:
+    """Raises `NeedsStatic` for these symbols; `what` names the operation that needs the numbers."""
+    symbol = symbols[0].root
     error = NeedsStatic(
         f"{what} needs the dynamic extent {symbol.name!r} to be static",
         hint=f"give {symbol.name!r} a number in the TensorSpec",
     )
     error.symbol = symbol.name
-    error.sources = tuple(symbol.sources)
+    error.sources = tuple(source for each in symbols for source in each.root.sources)
     raise at_user_line(error)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from types import CodeType, FrameType
 
 from mlir import ir
 from mlir.dialects import arith
 
-from mlirfuse.builder.extents import UNCHANGED, Dim, Extent, Shape, show
+from mlirfuse.builder.extents import UNCHANGED, Dim, Extent, Shape, Symbol, show
 from mlirfuse.builder.source import at_user_line, outermost_call, position_of, user_frame
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import TraceError
-from mlirfuse.support.dtypes import DType
+from mlirfuse.support.dtypes import DType, int64
 
 LEAK_HINT = "do not keep tensors beyond the call that made them"
 
@@ -30,6 +31,7 @@ class TraceState:
         tensor_class: the class of the values that user code sees.
         dynamic_products: whether rows and columns of matrix products may have dynamic extents.
         fusion: whether operations may share kernels. Otherwise their ops get numbers (`fuse.operation`).
+        scalar_class: the class of numbers of run time that user code sees.
     """
 
     def __init__(
@@ -39,9 +41,11 @@ class TraceState:
         tensor_class: type[TensorBase],
         dynamic_products: bool = False,
         fusion: bool = True,
+        scalar_class: type[ScalarBase] | None = None,
     ):
         self.context = context
         self.reordered = UNCHANGED
+        self._scalar_class = scalar_class or ScalarBase
         self.fusion = fusion
         self._call: FrameType | None = None
         self._operation = -1
@@ -94,6 +98,10 @@ class TraceState:
             self._call = call
             self._operation += 1
         op.attributes[OPERATION] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self._operation)
+
+    def number_of(self, extent: Dim) -> ScalarBase:
+        """A dynamic extent as a number of run time."""
+        return self._scalar_class(self, int64, partial(_extent_value, extent), repr(extent), extent.symbols)
 
     def wrap(self, value: ir.Value, shape: Shape, dtype: DType) -> TensorBase:
         """The tensor that user code sees for an SSA value."""
@@ -165,12 +173,22 @@ class ScalarBase:
         dtype: the type that the number is computed in: float64, int64 or bool.
         emit: builds the value at the current insertion point.
         name: the argument's name; None for an expression.
+        symbols: the extents that the number is computed from: where its value is needed while tracing, these have to be
+            static.
     """
 
-    __slots__ = ("dtype", "emit", "name", "state")
+    __slots__ = ("dtype", "emit", "name", "state", "symbols")
 
-    def __init__(self, state: TraceState, dtype: DType, emit: Callable[[], ir.Value], name: str | None = None):
+    def __init__(
+        self,
+        state: TraceState,
+        dtype: DType,
+        emit: Callable[[], ir.Value],
+        name: str | None = None,
+        symbols: tuple[Symbol, ...] = (),
+    ):
         self.state = state
+        self.symbols = symbols
         self.dtype = dtype
         self.emit = emit
         self.name = name
@@ -200,6 +218,11 @@ def size_value(extent: Dim) -> ir.Value:
     for value in values[1:]:
         total = arith.MulIOp(total, value).result
     return total
+
+
+def _extent_value(extent: Dim) -> ir.Value:
+    """A dynamic extent as an i64 at the current insertion point."""
+    return arith.IndexCastOp(ir.IntegerType.get_signless(64), size_value(extent)).result
 
 
 @contextmanager

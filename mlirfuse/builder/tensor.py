@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from mlirfuse.builder.counterparts import instead_of_attribute
 from mlirfuse.builder.errors import ControlFlowError, MissingAttributeError, UnsupportedError
-from mlirfuse.builder.extents import Extent
+from mlirfuse.builder.extents import Extent, needs_static_symbols
 from mlirfuse.builder.functions import casting, indexing, manipulation, reductions
 from mlirfuse.builder.functions.axes import Axes
 from mlirfuse.builder.functions.indexing import Index
@@ -24,6 +24,12 @@ class Scalar(Operators, ScalarBase):
     """A Python number that is passed at run time and adopts the dtype of tensor operands."""
 
     __slots__ = ()
+
+    def _needs_data(self, what: str, hint: str) -> ControlFlowError:
+        """Raises `NeedsStatic` where extents become numbers of the compilation, and the value with them."""
+        if self.symbols:
+            needs_static_symbols(self.symbols, f"using {self.name or 'a number computed from an extent'} for {what}")
+        return super()._needs_data(what, hint)
 
     def _traced(self) -> str:
         return f"{self.name!r}, a number that is passed at run time," if self.name else "a number of run time"

@@ -16,7 +16,7 @@ from mlirfuse.builder.signature import bind
 from mlirfuse.builder.source import Position, position_of_function
 from mlirfuse.builder.spec import ArgumentSpec
 from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
-from mlirfuse.builder.tensor import Tensor
+from mlirfuse.builder.tensor import Scalar, Tensor
 from mlirfuse.dialect.attributes import EQUAL_EXTENTS, RESULTS
 from mlirfuse.errors import TraceError
 
@@ -62,7 +62,9 @@ def trace(
             function = declare(symbol_name, signature.arguments)
         block = function.body.blocks[0]
         table = make_symbols(signature.arguments, block)
-    state = TraceState(context, block, Tensor, dynamic_products, fusion)
+    state = TraceState(context, block, Tensor, dynamic_products, fusion, Scalar)
+    for symbol in (symbol for row in table for symbol in row if symbol is not None):
+        symbol.state = state
     values = [
         traced_argument(state, name, spec, block.arguments[i], table[i])
         for i, (name, spec) in enumerate(signature.arguments)

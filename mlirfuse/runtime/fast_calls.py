@@ -7,7 +7,7 @@ kind as constants, and makes no object but the results. Calls that are not of th
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,12 +51,12 @@ class Steps:
     structure: str
     current_stream: Callable[[], int]
     refusal: Callable[[Exception], Exception]
-    made: dict[str, object] = field(default_factory=dict)
+    made: Mapping[str, object] = field(default_factory=dict)
 
 
 def fast_call(pattern: Pattern, steps: Steps, into: OutputPlan | None) -> FastCall:
     """The function for calls of a pattern; `into` writes their results where they give `out`."""
-    known: dict[str, object] = dict(pattern.known) | steps.made
+    known: dict[str, object] = {**pattern.known, **steps.made}
     known |= {"missed": MISSED, "thread": cuda.thread(), "require_context": cuda.require_context}
     known |= {"stream_pointer": cuda.stream_pointer, "current_stream": steps.current_stream}
     body = [pattern.code("missed")]

@@ -168,5 +168,6 @@ def build(
 
 def scalar_result(resolved: list[Resolved], dtype: DType, emit: Callable[[], ir.Value]) -> ScalarBase:
     """The scalar result of an expression of scalars, emitted by `emit` where it is used."""
-    scalar = next(o for o in resolved if isinstance(o, ScalarBase))
-    return type(scalar)(scalar.state, dtype, emit)
+    scalars = [o for o in resolved if isinstance(o, ScalarBase)]
+    symbols = tuple(dict.fromkeys(symbol for scalar in scalars for symbol in scalar.symbols))
+    return type(scalars[0])(scalars[0].state, dtype, emit, symbols=symbols)

@@ -12,7 +12,7 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.builder.emission.body import constant, convert
-from mlirfuse.builder.extents import Dim, Shape, needs_static, show, unify
+from mlirfuse.builder.extents import Dim, Shape, show, unify
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import LEAK_HINT, ScalarBase, TensorBase, TraceState
 from mlirfuse.errors import DTypeError, ShapeError, TraceError
@@ -44,6 +44,8 @@ def resolve(operand: object, function: str) -> Resolved:
     """The operand as a tensor, a scalar or a `Constant`; raises `TraceError` for anything else."""
     if isinstance(operand, TensorBase | ScalarBase):
         return operand
+    if isinstance(operand, Dim):
+        return operand.scalar()
     if isinstance(operand, np.ndarray) and operand.ndim == 0:
         operand = operand[()]
     if isinstance(operand, np.generic | ml_dtypes.bfloat16 | ml_dtypes.float8_e4m3fn | ml_dtypes.float8_e5m2):
@@ -56,8 +58,6 @@ def resolve(operand: object, function: str) -> Resolved:
         return Constant(int(operand), "int")
     if isinstance(operand, float):
         return Constant(operand, "float")
-    if isinstance(operand, Dim):
-        needs_static(operand, f"{function} with the extent {operand}")
     if hasattr(operand, "shape") and hasattr(operand, "dtype"):
         raise at_user_line(
             TraceError(
