@@ -63,6 +63,7 @@ class Fused(Generic[_P, _R]):
         dynamic_products: bool = False,
         fusion: Fusion = "auto",
         tune: bool = False,
+        dynamic_reductions: bool = False,
     ):
         try:
             self._signature = inspect.signature(fn)
@@ -85,6 +86,7 @@ class Fused(Generic[_P, _R]):
             dynamic_products=dynamic_products,
             fusion=fusion,
             tune=tune,
+            dynamic_reductions=dynamic_reductions,
         )
         check_options(self._options)
         self._interprets = target == INTERPRET
@@ -94,7 +96,7 @@ class Fused(Generic[_P, _R]):
         self._tune = tune
         self._target = None if target is None or target == INTERPRET else device_target(target)
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
-        self._dynamic_products = dynamic_products
+        self._dynamic_products, self._dynamic_reductions = dynamic_products, dynamic_reductions
         self._fast_math, self._fusion = fast_math, fusion == "auto"
         self._mix_order, self._grid_reduction = mix_order, grid_reduction
         self._lock = RLock()
@@ -218,7 +220,7 @@ class Fused(Generic[_P, _R]):
             raise ArgumentError("tune=True measures calls, and lower makes none", where=self.__name__, hint=hint)
         specs = self._in_order(specs, named) if named else specs
         target = self._target or target_of(None)
-        return self._lower(lowered_specs(specs, self._names), target, dynamic_products=True)
+        return self._lower(lowered_specs(specs, self._names), target, dynamic=(True, True))
 
     def _lower(
         self,
@@ -229,15 +231,18 @@ class Fused(Generic[_P, _R]):
         copies: tuple[int, ...] = (),
         order: Reordered | None = None,
         *,
-        dynamic_products: bool,
+        dynamic: tuple[bool, bool],
     ) -> Lowered:
-        context, fusion = make_context(), self._fusion
         module = trace(
-            self._fn, list(specs), context=context, dynamic_products=dynamic_products, fusion=fusion, known=order
+            self._fn,
+            list(specs),
+            context=make_context(),
+            dynamic_products=dynamic[0],
+            dynamic_reductions=dynamic[1],
+            fusion=self._fusion,
+            known=order,
         )
-        mix_order, grid_reduction = self._mix_order, self._grid_reduction
-        schedules = self._schedules
-        set_requests(module, schedules=schedules, mix_order=mix_order, grid_reduction=grid_reduction, copies=copies)
+        set_requests(module, self._schedules, self._mix_order, self._grid_reduction, copies)
         return Lowered(module, target, notes, self._fast_math, tuned=True, device=device)
 
     def _compile(
@@ -262,8 +267,8 @@ class Fused(Generic[_P, _R]):
                 try:
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
                     notes = (note, *reasons(specs, static, self._names))
-                    order = static.reordered
-                    lowered = self._lower(specs, target, notes, device, copies, order, dynamic_products=products)
+                    order, at_run_time = static.reordered, (self._dynamic_products, self._dynamic_reductions)
+                    lowered = self._lower(specs, target, notes, device, copies, order, dynamic=at_run_time)
                     compiled = lowered.compile_to_interpret() if self._interprets else lowered.compile()
                 except (NeedsStatic, UnreadExtentError, ChangesOrder) as need:
                     self._static[dynamic] = static.after(need)
@@ -335,6 +340,7 @@ def fuse(
     dynamic_products: bool = False,
     fusion: Fusion = "auto",
     tune: bool = False,
+    dynamic_reductions: bool = False,
     **unknown: object,
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
@@ -345,11 +351,13 @@ def fuse(
 
     - in `max` and `min` over leading dimensions; sums, products, means, variances, `any` and `all` stay as they are;
     - in reductions over leading dimensions other than the first ones in a row, such as `axis=1` or `axis=(0, 2)` of
-      three dimensions, or that keep a dimension of dynamic extent: blocks loop over the leading dimensions together,
-      and their tiles hold the others;
+      three dimensions, or that keep a dimension of dynamic extent (see `dynamic_reductions` for both);
     - in dimensions behind the first one that change their place in memory: the new last one, and others up to 128;
-    - in matrix products (see `dynamic_products`), and where Python computes with `shape` for another purpose than a
-      shape.
+    - in matrix products (see `dynamic_products`), in slices, and where Python asks for the number, as in `if`, `range`
+      and `int`. Arithmetic with `shape` is done at run time: `mf.sum(x, 0) / x.shape[0]` is one compilation.
+
+    Results that are views of arguments, such as `x.T` and `x[1:]`, share their memory, as NumPy's do, and launch no
+    kernel; `out` gets a copy, as do PyTorch where a stride would be negative, and callers of other frameworks (JAX).
 
     Args:
         fn: takes arrays and numbers and returns one array, or a tuple or list of them; a method too. It is called once
@@ -376,6 +384,8 @@ def fuse(
             ignored at a single row.
         dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
             compiled anew for each number of rows, because the best tile and split depend on it.
+        dynamic_reductions: reduces leading dimensions of any extent in one kernel too: for `max` and `min`, and, in a
+            second kernel, where further dimensions are reduced. A kernel for each extent may be faster.
         fusion: `off` compiles a kernel an operation, as libraries without a compiler run one: to compare with, and to
             find what fusion changes. An operation is one call or operator of `fn`, such as `mf.var` or `*`, whatever
             it consists of. Views, such as transposes and `x[:, None]`, have no kernel. That of `mf.ones_like` and the
@@ -393,8 +403,5 @@ def fuse(
         TargetError: the target is unknown.
     """
     check_names(unknown)
-    if fn is None:
-        return lambda function: Fused(
-            function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion, tune
-        )
-    return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion, tune)
+    others = (schedule, fast_math, mix_order, grid_reduction, dynamic_products, fusion, tune, dynamic_reductions)
+    return Fused(fn, target, *others) if fn is not None else lambda function: Fused(function, target, *others)

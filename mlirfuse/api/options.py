@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     mix_order: MixOrder
     grid_reduction: GridReductionKind
     dynamic_products: bool
+    dynamic_reductions: bool
     fusion: Fusion
     tune: bool
 

@@ -32,6 +32,7 @@ class TraceState:
         dynamic_products: whether rows and columns of matrix products may have dynamic extents.
         fusion: whether operations may share kernels. Otherwise their ops get numbers (`fuse.operation`).
         scalar_class: the class of numbers of run time that user code sees.
+        dynamic_reductions: whether all reductions over leading dimensions may have dynamic extents.
     """
 
     def __init__(
@@ -42,7 +43,9 @@ class TraceState:
         dynamic_products: bool = False,
         fusion: bool = True,
         scalar_class: type[ScalarBase] | None = None,
+        dynamic_reductions: bool = False,
     ):
+        self.dynamic_reductions = dynamic_reductions
         self.context = context
         self.reordered = UNCHANGED
         self._scalar_class = scalar_class or ScalarBase

@@ -28,6 +28,7 @@ def trace(
     context: ir.Context,
     name: str | None = None,
     dynamic_products: bool = False,
+    dynamic_reductions: bool = False,
     fusion: bool = True,
     known: Reordered | None = None,
 ) -> ir.Module:
@@ -41,6 +42,8 @@ def trace(
         name: the symbol's name; None takes the function's.
         dynamic_products: whether matrix products may have rows and columns of dynamic extents. Tiles are chosen by
             these extents, so the kernel may be slower than one for known ones.
+        dynamic_reductions: whether `max` and `min`, and reductions over leading and further dimensions, may reduce
+            leading dimensions of dynamic extents. These are taken to be 1 at least.
         fusion: whether operations of the function may share kernels; otherwise `fuse.operation` keeps them apart.
         known: dimensions whose order in memory the function may change; None for any.
 
@@ -62,7 +65,7 @@ def trace(
             function = declare(symbol_name, signature.arguments)
         block = function.body.blocks[0]
         table = make_symbols(signature.arguments, block)
-    state = TraceState(context, block, Tensor, dynamic_products, fusion, Scalar)
+    state = TraceState(context, block, Tensor, dynamic_products, fusion, Scalar, dynamic_reductions)
     for symbol in (symbol for row in table for symbol in row if symbol is not None):
         symbol.state = state
     values = [

@@ -312,12 +312,7 @@ class Compiled:
 
 
 def set_requests(
-    module: ir.Module,
-    *,
-    schedules: Mapping[str, Schedule],
-    mix_order: str,
-    grid_reduction: str,
-    copies: Sequence[int],
+    module: ir.Module, schedules: Mapping[str, Schedule], mix_order: str, grid_reduction: str, copies: Sequence[int]
 ) -> None:
     """Attaches the requests of the user, and of a call, to the host function.
 

@@ -4,7 +4,7 @@ have the input's dtype, except that sums and products of integers are int64.
 `axis` None reduces all dimensions; `keepdims` keeps reduced dimensions with extent 1. An axis out of range or named
 twice raises `ShapeError`. Dynamic leading dimensions can be reduced if the remaining dimensions are static, or if none
 remain. Reductions over other dynamic dimensions raise `NeedsStatic`, as do `max` and `min` over any dynamic dimension,
-because they are undefined for zero elements.
+because they are undefined for zero elements; but see `trace`'s `dynamic_reductions`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mlirfuse.builder.emission.body import constant, convert
 from mlirfuse.builder.emission.emit import reduction
 from mlirfuse.builder.emission.lift import build
 from mlirfuse.builder.emission.operands import Constant, check_computes, dtype_argument
-from mlirfuse.builder.extents import Dim, needs_static, product, show
+from mlirfuse.builder.extents import Dim, Shape, needs_static, product, show
 from mlirfuse.builder.functions.arithmetic import square, subtract
 from mlirfuse.builder.functions.axes import Axes, normalise_axes
 from mlirfuse.builder.functions.casting import cast, tensor_argument
@@ -118,8 +118,10 @@ def _extremum(
     dtype = source.dtype
     if dtype.kind == "bool":
         raise at_user_line(DTypeError(f"{name} does not take bool", hint="use any or all"))
-    axes = _static_axes(name, source, axis)
-    if 0 in [source.shape[d] for d in axes]:
+    axes = (
+        normalise_axes(axis, source.ndim, name) if source.state.dynamic_reductions else _static_axes(name, source, axis)
+    )
+    if 0 in [extent for d in axes if isinstance(extent := source.shape[d], int)]:
         raise at_user_line(ShapeError(f"{name} over no elements: shape {show(source.shape)}, axis {axis}"))
     start: float | int
     if dtype.kind == "float":
@@ -199,10 +201,7 @@ def _variance(
 
 def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: float | int | bool, op: type) -> TensorBase:
     """Casts to `dtype`, then reduces in its accumulator type; the result keeps that type."""
-    axes = tuple(sorted(normalise_axes(axis, source.ndim, name)))
-    left = source.shape[len(axes) :]
-    if axes != tuple(range(len(axes))) or [extent for extent in left if isinstance(extent, Dim)]:
-        axes = _static_axes(name, source, axis)
+    axes = _axes_at_run_time(name, source, axis)
     source.state.reordered = source.state.reordered.between(source.shape, axes)
     check_computes(dtype, name)
     wide = _accumulator(dtype)
@@ -213,7 +212,39 @@ def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: floa
 
     if not axes:
         return cast(cast(source, dtype), wide)
-    return reduction(source, axes, wide, start, body)
+    leading = _leading(axes)
+    if leading in (0, len(axes)) or not any_dynamic(source.shape[:leading]):
+        return reduction(source, axes, wide, start, body)
+    inner = reduction(source, axes[leading:], wide, start, body)
+    return reduction(inner, axes[:leading], wide, start, lambda element, total: op(total, element).result)
+
+
+def _leading(axes: tuple[int, ...]) -> int:
+    """How many of some axes, in order, are the first ones in a row."""
+    return next((n for n, axis in enumerate(axes) if axis != n), len(axes))
+
+
+def any_dynamic(shape: Shape) -> bool:
+    """Whether an extent is dynamic."""
+    return len([extent for extent in shape if isinstance(extent, Dim)]) > 0
+
+
+def _axes_at_run_time(name: str, source: TensorBase, axis: Axis) -> tuple[int, ...]:
+    """The dimensions to reduce, in order; raises `NeedsStatic` for those of dynamic extent that no kernel reduces.
+
+    A kernel reduces leading dimensions of dynamic extent where the extents of those that are left are static. With
+    `dynamic_reductions` those are made static, and a kernel in front reduces the axes that do not lead.
+    """
+    axes = tuple(sorted(normalise_axes(axis, source.ndim, name)))
+    leading = _leading(axes)
+    if source.state.dynamic_reductions and any_dynamic(source.shape[:leading]):
+        for d in range(leading, source.ndim):
+            if isinstance(extent := source.shape[d], Dim):
+                needs_static(extent, f"{name} over axes {axes} of {show(source.shape)}")
+        return axes
+    if leading == len(axes) and not any_dynamic(source.shape[leading:]):
+        return axes
+    return _static_axes(name, source, axis)
 
 
 def _keep(source: TensorBase, axis: Axis, keepdims: bool, reduced: TensorBase) -> Tensor:
