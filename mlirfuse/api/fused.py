@@ -23,10 +23,12 @@ from mlirfuse.api.options import (
     check_options,
     device_target,
 )
+from mlirfuse.api.parameters import in_order
+from mlirfuse.api.recompiles import Signatures
 from mlirfuse.api.signature import Extents, Static
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.builder.extents import Reordered
-from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
+from mlirfuse.builder.spec import ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compiler.compile import Compiled, Lowered, set_requests
 from mlirfuse.compiler.context import make_context
@@ -104,6 +106,7 @@ class Fused(Generic[_P, _R]):
         self._compiled: dict[tuple[object, ...], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         self._names = tuple(self._signature.parameters)
+        self._signatures = Signatures(self.__name__, self._names)
         self._dispatch = Dispatcher(self._prepare, self._names)
         self._key = f"_fused_{self.__name__}"
 
@@ -173,28 +176,10 @@ class Fused(Generic[_P, _R]):
             TraceError: the function does what cannot be traced.
         """
         if kwargs:
-            args = self._in_order(args, kwargs)
+            args = in_order(self._signature, self.__name__, args, kwargs)
         if self._interprets:
             return self._interpret(args, out)
         return self._dispatch.__call__(args, out, stream)  # faster than calling the object
-
-    def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The arguments in the order of the parameters, up to the last that is given."""
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            hint = f"parameters: {', '.join(self._names)}"
-            raise ArgumentError(str(error), where=self.__name__, hint=hint) from None
-        given = [bound.arguments.get(name, LEFT_OUT) for name in self._names]
-        while given[-1] is LEFT_OUT:
-            given.pop()
-        kinds = {self._signature.parameters[name].kind for name in self._names[: len(given)]}
-        if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
-            hint = "give the function a parameter for each, or all arguments in order"
-            raise ArgumentError(
-                "arguments by name cannot be mixed with *args or **kwargs", where=self.__name__, hint=hint
-            )
-        return tuple(given)
 
     def with_options(self, **options: Unpack[Options]) -> Fused[_P, _R]:
         """The same function with these options changed, and its other options kept.
@@ -218,7 +203,7 @@ class Fused(Generic[_P, _R]):
         if self._tune:
             hint = "use with_options(tune=False).lower(...), which takes what is recorded for a target"
             raise ArgumentError("tune=True measures calls, and lower makes none", where=self.__name__, hint=hint)
-        specs = self._in_order(specs, named) if named else specs
+        specs = in_order(self._signature, self.__name__, specs, named) if named else specs
         target = self._target or target_of(None)
         return self._lower(lowered_specs(specs, self._names), target, dynamic=(True, True))
 
@@ -257,7 +242,7 @@ class Fused(Generic[_P, _R]):
         The results that `copies` numbers are no views, but arrays of their own.
         """
         with self._lock:
-            dynamic, products = describe(Extents()), self._dynamic_products
+            dynamic = describe(Extents())
             while True:
                 static = self._static.get(dynamic, Static())
                 specs = describe(Extents(static))
@@ -291,7 +276,10 @@ class Fused(Generic[_P, _R]):
         def describe(extents: Extents) -> tuple[ArgumentSpec, ...]:
             return gpu_specs(arguments, extents)
 
+        before = len(self._compiled)
         compiled = self._compile(describe, target, name, copies)
+        reasons = compiled.lowered.notes[1:]
+        self._signatures.note(arguments, compiled=len(self._compiled) > before, reasons=reasons)
         if self._tune and (id(compiled), device) not in self._loaded:
             from mlirfuse.api.tuning import tune_first_call  # here, as few functions are tuned
 
@@ -311,7 +299,10 @@ class Fused(Generic[_P, _R]):
 
         arrays = [readable(argument, name_of(self._names, i)) for i, argument in enumerate(args)]
         target = target_of(None)
+        before = len(self._compiled)
         compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
+        is_new, reasons = len(self._compiled) > before, compiled.lowered.notes[1:]
+        self._signatures.note_arrays(arrays, compiled=is_new, reasons=reasons)
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
         results = run(compiled.interpreted, compiled.program.name, inputs, progress=True)
         if out is not None:

@@ -130,13 +130,14 @@ class Dispatcher:
     def _add(self, key: Key, args: tuple[Any, ...], results: tuple[Any, ...] | None) -> _Kind:
         """Adds the kind of a key; calls with `out` share the plan of calls without."""
         if results is None:
-            plan, into = self._plan(self._read(args), lambda plan: plan.to_copy(into=False)), None
+            plan, into = self._plan(self._read(args), lambda plan: plan.to_copy(None)), None
         else:
             without = [*signature(args)[0], False, 0]
             plan = (self._kinds.get(tuple(without)) or self._add(without, args, None)).plan
-            if copies := plan.to_copy(into=True):
+            arrays = [read_argument(array, "out") for array in results]
+            if copies := plan.to_copy(arrays):
                 plan = self._plan(self._read(args), lambda _: copies)
-            into = plan.into([read_argument(array, "out") for array in results])
+            into = plan.into(arrays)
         if len(self._kinds) >= MAX_PLANS:
             self._kinds.clear()
         kind = self._kinds[tuple(key)] = _Kind(key, plan, into)

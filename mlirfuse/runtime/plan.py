@@ -11,7 +11,7 @@ from typing import Any
 
 from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
-from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo, StaticInfo
+from mlirfuse.runtime.arrays.arrays import ALIGNMENT, Argument, ArrayInfo, StaticInfo
 from mlirfuse.runtime.arrays.foreign import contiguous_strides
 from mlirfuse.runtime.arrays.layout import CallLayout, Result, lay_out
 from mlirfuse.runtime.arrays.outputs import OutputPlan, Submit
@@ -118,15 +118,21 @@ class LaunchPlan:
             made=made,
         )
 
-    def to_copy(self, *, into: bool) -> tuple[int, ...]:
+    def to_copy(self, into: Sequence[Argument] | None) -> tuple[int, ...]:
         """The numbers of the results that a kernel has to copy, as the program's views do not serve a call.
 
         Args:
-            into: whether results are written into arrays of the caller, which views are not.
+            into: arrays of the caller that results are written into, which views are not, and neither are transposed
+                results in contiguous arrays; None where there are none.
         """
         results = self._layout.results
-        if into:
-            first = {(r.origin, r.position): n for n, r in reversed(list(enumerate(results))) if r.axes is not None}
+        if into is not None:
+            straight = [isinstance(a, ArrayInfo) and a.is_contiguous and not a.pointer % ALIGNMENT for a in into]
+            if len(into) == len(results) and any(straight):
+                kept = [r.axes is not None and (r.is_plain or not s) for r, s in zip(results, straight, strict=True)]
+            else:
+                kept = [r.axes is not None for r in results]
+            first = {(r.origin, r.position): n for n, r in reversed(list(enumerate(results))) if kept[n]}
             return tuple(n for n, r in enumerate(results) if first.get((r.origin, r.position)) != n)
         return tuple(n for n, result in enumerate(results) if not self._can_view(result))
 

@@ -179,7 +179,8 @@ def _axes(seen: Strided, count: int) -> tuple[int, ...] | None:
     if prod(seen.shape) != count or seen.offset:
         return None
     order = sorted(range(len(seen.shape)), key=lambda d: (-seen.strides[d], seen.shape[d] > 1, d))
-    if seen.strides == contiguous_strides(seen.shape, 1) or not count:
+    in_order = zip(seen.shape, seen.strides, contiguous_strides(seen.shape, 1), strict=True)
+    if not count or all(n == 1 or stride == expected for n, stride, expected in in_order):
         order = list(range(len(seen.shape)))
     base = tuple(seen.shape[d] for d in order)
     expected = contiguous_strides(base, 1)
