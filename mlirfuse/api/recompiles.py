@@ -51,7 +51,8 @@ class Signatures:
         if not self._known:
             return "the first call"
         found = [list(self._differences(given, known)) for known in self._known]
-        return "; ".join(min(reversed(found), key=len)) or "only an address differs"
+        nearest = min(found[::-1], key=lambda differences: len(differences))
+        return "; ".join(nearest) or "only an address differs"
 
     def _differences(self, given: tuple[Argument, ...], known: tuple[Argument, ...]) -> Iterator[str]:
         if len(given) != len(known):
@@ -104,6 +105,6 @@ def _described(argument: Any) -> Argument:
         strides = tuple(stride // argument.itemsize for stride in argument.strides)
         return ArrayInfo(argument.ctypes.data, argument.shape, strides, dtype_of(argument.dtype), 0, "numpy")
     for kind, types in (("bool", bool | np.bool_), ("int", int | np.integer), ("float", float | np.floating)):
-        if isinstance(argument, types):  # type: ignore[arg-type]
+        if isinstance(argument, types):
             return ScalarInfo(kind)
     return StaticInfo(argument)

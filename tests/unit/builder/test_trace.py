@@ -205,8 +205,12 @@ def test_dynamic_with_static() -> None:
 def test_numbers_of_dynamic_extents(use) -> None:
     with pytest.raises(mf.NeedsStatic, match="'m'"):
         traced(lambda x: use(x.shape[0]) and x, TensorSpec(("m", 4), F32))
-    with pytest.raises(mf.NeedsStatic, match="'m'"):
-        traced(lambda x: x / x.shape[0], TensorSpec(("m", 4), F32))
+
+
+def test_extents_in_arithmetic_are_numbers_of_run_time() -> None:
+    module = traced(lambda x: x / x.shape[0] + (1 / (x.shape[0] - 1)), TensorSpec(("m", 4), F32))
+    assert len(ops(module, "tensor.dim")) == 1
+    assert "arith.index_cast" in str(module)
 
 
 def test_dynamic_extents_that_are_equal_compare_equal() -> None:
