@@ -831,3 +831,57 @@ func.func @diagonal(%x: tensor<4x3x4xf32>) -> tensor<3x4xf32> {
   } -> tensor<3x4xf32>
   return %1 : tensor<3x4xf32>
 }
+
+// -----
+
+#broadcast = affine_map<(d0, d1, d2) -> (d1, d2)>
+#cube = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#diagonal = affine_map<(d0) -> (d0, d0)>
+#line = affine_map<(d0) -> (d0)>
+
+// Views of an argument, and views of them, have no kernel.
+// CHECK-LABEL: func.func @only_views(
+// CHECK-NOT: call
+// CHECK: return
+// CHECK-NOT: func.func private
+// expected-remark @below {{no op to put into a kernel}}
+func.func @only_views(%x: tensor<8x6xf32>) -> (tensor<3x8xf32>, tensor<2x8x6xf32>, tensor<6xf32>, tensor<2x4x6xf32>) {
+  %e0 = tensor.empty() : tensor<6x8xf32>
+  %t = linalg.transpose ins(%x : tensor<8x6xf32>) outs(%e0 : tensor<6x8xf32>) permutation = [1, 0]
+  %s = tensor.extract_slice %t[5, 0] [3, 8] [-2, 1] : tensor<6x8xf32> to tensor<3x8xf32>
+  %e1 = tensor.empty() : tensor<2x8x6xf32>
+  %b = linalg.generic {indexing_maps = [#broadcast, #cube], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x : tensor<8x6xf32>) outs(%e1 : tensor<2x8x6xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<2x8x6xf32>
+  %part = tensor.extract_slice %x[1, 0] [6, 6] [1, 1] : tensor<8x6xf32> to tensor<6x6xf32>
+  %e2 = tensor.empty() : tensor<6xf32>
+  %d = linalg.generic {indexing_maps = [#diagonal, #line], iterator_types = ["parallel"]}
+       ins(%part : tensor<6x6xf32>) outs(%e2 : tensor<6xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<6xf32>
+  %split = tensor.expand_shape %x [[0, 1], [2]] output_shape [2, 4, 6] : tensor<8x6xf32> into tensor<2x4x6xf32>
+  return %s, %b, %d, %split : tensor<3x8xf32>, tensor<2x8x6xf32>, tensor<6xf32>, tensor<2x4x6xf32>
+}
+
+// -----
+
+#line = affine_map<(d0) -> (d0)>
+
+// A kernel reads a slice as a strided argument, whose start lowers the alignment.
+// CHECK-LABEL: func.func @sliced(
+// CHECK: %[[S:.*]] = tensor.extract_slice %arg0
+// CHECK: call @sliced_0(%[[S]])
+// CHECK-LABEL: func.func private @sliced_0(%{{.*}}: tensor<10xf32> {fuse.align = 8 : i64, fuse.strides = array<i64: 3>})
+func.func @sliced(%x: tensor<40xf32>) -> tensor<10xf32> {
+  %s = tensor.extract_slice %x[2] [10] [3] : tensor<40xf32> to tensor<10xf32>
+  %e = tensor.empty() : tensor<10xf32>
+  %0 = linalg.generic {indexing_maps = [#line, #line], iterator_types = ["parallel"]} ins(%s : tensor<10xf32>) outs(%e : tensor<10xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<10xf32>
+  return %0 : tensor<10xf32>
+}
