@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import gcd
+from dataclasses import dataclass, replace
+from math import gcd, prod
 
 from mlir import ir
 
@@ -15,6 +15,9 @@ from mlirfuse.builder.functions.sums_of_products import ProductTypes, sum_of_pro
 from mlirfuse.builder.functions.windows import Window
 from mlirfuse.builder.state import TensorBase
 from mlirfuse.dialect.gathered_view import Gather, gathered_view
+
+ACCESS = 8
+"""Bytes of an access, from which on copies of windows are fast: `cp.async` copies 4, 8 or 16."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class Problem:
 
 def forward(problem: Problem, x: TensorBase, w: TensorBase, types: ProductTypes) -> TensorBase:
     """The unrounded output (n, p..., g, k); x has shape (n, h..., c) and w (k, r..., c)."""
+    wide = _accessible_channels(problem, x)
+    if wide != problem.channels:
+        return forward(replace(problem, channels=wide), _with_channels(x, wide), _with_channels(w, wide), types)
     rank, grouped = len(problem.windows), len(problem.group)
     images = _windows(problem, x)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
@@ -68,6 +74,10 @@ def forward(problem: Problem, x: TensorBase, w: TensorBase, types: ProductTypes)
 
 def wgrad(problem: Problem, x: TensorBase, dy: TensorBase, types: ProductTypes) -> TensorBase:
     """The unrounded gradient (g, k, r..., c) of filters; x has shape (n, h..., c) and dy (n, p..., k)."""
+    wide = _accessible_channels(problem, x)
+    if wide != problem.channels:
+        gradient = wgrad(replace(problem, channels=wide), _with_channels(x, wide), dy, types)
+        return _with_channels(gradient, problem.channels)
     rank, grouped = len(problem.windows), len(problem.group)
     images = _windows(problem, x)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
@@ -78,6 +88,29 @@ def wgrad(problem: Problem, x: TensorBase, dy: TensorBase, types: ProductTypes) 
     accesses = ((*summed, *group, grouped), (*summed, *group, *inner))
     inputs = list(zip((grads, images), accesses, strict=True))
     return sum_of_products(inputs, shape, len(shape) + rank + 1, types)
+
+
+def _accessible_channels(problem: Problem, x: TensorBase) -> int:
+    """Channels that the input is copied with, so that products gather it in 8 bytes at least.
+
+    Each tap reads the input again, mostly from a cache, in as many accesses as the copies are narrow. One copy with
+    channels of zeros costs a single pass. Patches whose pixels are neighbours, and groups, are left as they are.
+    """
+    whole = max(1, ACCESS // x.dtype.bytes)
+    windows = problem.windows
+    apart = windows[-1].dilation > 1 or windows[-1].before > 0 or windows[-1].after > 0
+    overlap = any(w.taps > w.stride for w in windows)
+    if problem.groups > 1 or problem.channels % whole == 0 or not (apart or overlap) or prod(problem.taps) == 1:
+        return problem.channels
+    return -(-problem.channels // whole) * whole
+
+
+def _with_channels(tensor: TensorBase, channels: int) -> TensorBase:
+    """A copy with so many channels: zeros behind the last one, or fewer."""
+    extents = (*(extent for extent in tensor.shape[:-1] if isinstance(extent, int)), channels)
+    view = _gathered(tensor, extents, list)
+    access = tuple(range(len(extents)))
+    return pointwise(tensor.state, [(view, access)], extents, tensor.dtype, lambda element: element)
 
 
 def _windows(problem: Problem, x: TensorBase) -> TensorBase:
