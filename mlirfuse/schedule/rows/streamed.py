@@ -27,6 +27,9 @@ HELD_REGISTERS = 96
 MOST_FRAGMENTS = 16
 """Loads of a thread under way, at most: more of narrow ones gain nothing."""
 
+FEWEST_BLOCKS = 2
+"""Blocks for each SM, at least, that loop over run-time extents without sharing them with other blocks."""
+
 FEWER = 4
 """Share of the fragments that fit a thread's registers, as its inverse, that other candidates load at once: more blocks
 fit an SM then."""
@@ -67,7 +70,7 @@ def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -
         return
     found = (_schedule(problem, split) for split in _splits(problem, target, few=few))
     for schedule in dict.fromkeys(found):
-        if _leaves_remainders(schedule, problem):
+        if _leaves_remainders(schedule, problem) or _leaves_sms_idle(schedule, problem, target):
             continue
         if not check_schedule(schedule, problem.extents, problem.reduced, target):
             yield schedule
@@ -127,6 +130,14 @@ def _add_warps(fill: LayoutBuilder, dims: Iterable[int], most: int) -> None:
     """Adds warps along dimensions, one after the other, up to `most` of the block."""
     for dim in dims:
         fill.add_warps(dim, most)
+
+
+def _leaves_sms_idle(schedule: Schedule, problem: Problem, target: Target) -> bool:
+    """Whether blocks are too few for long run-time extents, which a persistent loop shares between blocks."""
+    if not any(problem.extents[d] is None for d in problem.reduced):
+        return False
+    blocks = problem.tiles(schedule.tile, set(range(problem.rank)) - problem.reduced)
+    return blocks is not None and blocks < FEWEST_BLOCKS * target.sms
 
 
 def _leaves_remainders(schedule: Schedule, problem: Problem) -> bool:
