@@ -15,8 +15,10 @@ from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.memory.strided_views import reshaped_layout
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.copies import COPIED
+from mlirfuse.dialect.gathered_view import DEFINITION as GATHERED_VIEW
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import defining_op
 from mlirfuse.support.strides import NEGATIVE, PACKED, RUN_TIME, contiguous
 
 RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
@@ -32,8 +34,12 @@ def rearranged_axes(op: ir.Operation) -> tuple[tuple[int, ...], ...] | None:
     """For each dimension of a view, the dimensions of its source that it runs along; None for an op that is no view.
 
     The op is a `linalg.transpose`, or an elementwise `linalg.generic` that yields its one input: it then broadcasts,
-    permutes, drops dimensions of extent 1, or takes a diagonal, where a loop indexes two dimensions.
+    permutes, drops dimensions of extent 1, or takes a diagonal, where a loop indexes two dimensions. What reads a
+    gathered view computes: such a view is never in memory.
     """
+    source = defining_op(op.operands[0]) if op.operands else None
+    if source is not None and source.name == GATHERED_VIEW.full_name:
+        return None
     if op.name == "linalg.transpose":
         return tuple((axis,) for axis in ir.DenseI64ArrayAttr(op.attributes["permutation"]))
     if op.name != "linalg.generic" or COPIED in op.attributes or not _yields_its_input(op):
