@@ -144,7 +144,7 @@ def _kind(problem: Any) -> str:
 
 
 def _candidates(kind: str, problem: Any, target: Any) -> Iterator[tuple[str, Any]]:
-    from mlirfuse.schedule.contractions.heuristics import candidates
+    from mlirfuse.schedule.contractions.candidates import candidates
     from mlirfuse.schedule.proposals import proposals
 
     if kind == PRODUCT:

@@ -23,8 +23,9 @@ from rich.table import Table
 from timing import Contestant, host_us, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
-from mlirfuse.schedule.contractions.heuristics import choose_contraction
+from mlirfuse.machine import machine_of
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.target import target_of
 
 COMPUTE_BOUND = (
@@ -211,7 +212,7 @@ def measure_split(m: int, n: int, k: int) -> dict[str, float]:
     import torch
 
     given = ContractionProblem((), m, n, k, mf.bfloat16, mf.float32, row_bytes=16)
-    chosen = choose_contraction(given, target_of("sm_90a")).contraction
+    chosen = choose_contraction(given, target_of("sm_90a"), machine_of("sm_90a")).contraction
     assert chosen is not None
     assert chosen.split > 1  # SPLIT_SHAPES are such
     nbytes = 2 * (m * k + n * k + m * n)

@@ -16,8 +16,8 @@ from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.schedule.choice import choose_schedule
-from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
+from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.reduction_parts import best_parts, least_microseconds
 from mlirfuse.schedule.schedule import schedule_of
@@ -41,7 +41,7 @@ def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineMode
     given = schedule_of(kernel) if SCHEDULE in kernel.attributes else None
     if isinstance(problem, Problem):
         return predict(given or choose_schedule(problem, target, machine=machine), problem, machine)
-    return predict_contraction(given or choose_contraction(problem, target), problem, machine)
+    return predict_contraction(given or choose_contraction(problem, target, machine), problem, machine)
 
 
 def reduction_microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:

@@ -14,14 +14,14 @@ from itertools import chain
 from math import prod
 
 from mlirfuse.errors import ScheduleError
+from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.choice import choose_schedule
-from mlirfuse.schedule.contractions.cost import contraction_seconds
 from mlirfuse.schedule.contractions.family import family_schedules
-from mlirfuse.schedule.contractions.heuristics import candidates
 from mlirfuse.schedule.low_registers import low_register_schedules
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict.contraction_choice import fastest_first
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
@@ -78,10 +78,11 @@ def choose_schedule_again(
 
 
 def choose_contraction_again(
-    attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, legal: Legal
+    attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, machine: MachineModel, legal: Legal
 ) -> Schedule:
     """The next schedule to try for a contraction; the least spilling one where all were tried."""
-    again, lean = _contractions_again(attempts, problem, target), _lean_contractions(attempts, problem, target)
+    ranked = [schedule for schedule, _ in fastest_first(problem, target, machine)]
+    again, lean = _contractions_again(attempts, problem, target, ranked), _lean_contractions(attempts, ranked)
     return _next(attempts, again, lean, legal)
 
 
@@ -197,8 +198,10 @@ def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Sche
     return None
 
 
-def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    """The fastest schedules that leave threads more registers beside their sums, by as much as was lacking if any does.
+def _contractions_again(
+    attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, ranked: Sequence[Schedule]
+) -> Iterator[Schedule]:
+    """The first ranked schedules that leave threads more registers beside their sums, by what was lacking if any do.
 
     If none of these helps, the epilogue goes fragment by fragment; then steps along k are shorter.
     """
@@ -207,7 +210,7 @@ def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem
     if len(attempts) > 1 and last.schedule.order == "breadth":
         yield replace(last.schedule, order="depth")
     had = max(_spare(attempt.schedule, problem, target) for attempt in attempts)
-    more = [schedule for schedule in _fastest_first(problem, target) if _spare(schedule, problem, target) > had]
+    more = [schedule for schedule in ranked if _spare(schedule, problem, target) > had]
     yield from (schedule for schedule in more if _spare(schedule, problem, target) >= had * last.lacking**0.5)
     yield from more
     yield replace(last.schedule, order="depth")
@@ -228,19 +231,15 @@ def shorter(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, contraction=contraction)
 
 
-def _lean_contractions(attempts: Sequence[Attempt], problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+def _lean_contractions(attempts: Sequence[Attempt], ranked: Sequence[Schedule]) -> Iterator[Schedule]:
     """Schedules whose epilogue goes fragment by fragment: the fastest with at most half of the sums a thread that were
     tried, then those with the fewest sums.
     """
-    ranked = [replace(schedule, order="depth") for schedule in _fastest_first(problem, target)]
+    ranked = [replace(schedule, order="depth") for schedule in ranked]
     fewest = min(schedule.layout.elements_per_thread for schedule in ranked)
     held = min(attempt.schedule.layout.elements_per_thread for attempt in attempts)
     yield from (schedule for schedule in ranked if schedule.layout.elements_per_thread <= held // 2)
     yield from (schedule for schedule in ranked if schedule.layout.elements_per_thread == fewest)
-
-
-def _fastest_first(problem: ContractionProblem, target: Target) -> list[Schedule]:
-    return sorted(candidates(problem, target), key=lambda schedule: contraction_seconds(schedule, problem, target))
 
 
 def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:

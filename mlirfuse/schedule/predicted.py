@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.contractions.heuristics import candidates
+from mlirfuse.schedule.contractions.candidates import candidates
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
 from mlirfuse.schedule.predict.pricing import US

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.contractions.cost import contraction_seconds
-from mlirfuse.schedule.contractions.heuristics import candidates
 from mlirfuse.schedule.predict import predict
+from mlirfuse.schedule.predict.contraction_choice import fastest_first
 from mlirfuse.schedule.predict.space import with_extents
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.proposals import proposals
@@ -44,8 +43,7 @@ def ranked(
         asked = (s for s in schedules if _combines(s, grid_reduction))
         found = (Ranked(s, predict(s, sized, machine).microseconds) for s in asked)
     else:
-        distinct = dict.fromkeys(candidates(problem, target))
-        found = (Ranked(s, contraction_seconds(s, problem, target) * 1e6) for s in distinct)
+        found = (Ranked(*pair) for pair in fastest_first(problem, target, machine))
     return sorted(found, key=lambda candidate: candidate.microseconds)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mlir import ir
@@ -12,19 +11,18 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.contraction_operands import unfit_producers
 from mlirfuse.analysis.contractions.problem import contraction_problem
+from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
-from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.host import callee, calls, launches
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
-from mlirfuse.schedule.contractions.prologues import seconds_apart, seconds_together
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
 
@@ -54,10 +52,11 @@ class FusePrologues(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of_module(module)
+        machine = machine_of(target, device_of_module(module))
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
             declined: set[tuple[str, str]] = set()
             while (pair := next(_pairs(module, function, declined), None)) is not None:
-                reason = pair.obstacle(target)
+                reason = pair.obstacle(target, machine)
                 if reason is None:
                     remarks.applied(
                         self, f"{symbol(pair.first)} becomes a prologue of {symbol(pair.second)}", pair.second_call
@@ -85,7 +84,7 @@ def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str
 class _Pair(KernelPair):
     """A launch, and one of a contraction that reads its results."""
 
-    def obstacle(self, target: Target) -> str | None:
+    def obstacle(self, target: Target, machine: MachineModel) -> str | None:
         """Why the kernels should not be fused, or None."""
         if reason := self.separated():
             return reason
@@ -106,22 +105,19 @@ class _Pair(KernelPair):
                 return "no op's loops span both iteration spaces"
             if reason := unfit_producers(space, structures):
                 return reason
-            problem = _problem(trial)
+            if given or _problem(trial) == _problem(self.second):
+                return None
+            one, first, second = (kernel_prediction(k, target, machine) for k in (trial, self.first, self.second))
         except (PassError, ScheduleError) as error:
             return str(error)
         finally:
             erase(trial)
-        before = _problem(self.second)
-        if given or problem == before:
-            return None
-        together, apart = seconds_together(problem, target), seconds_apart(before, self._moved_bytes(), target)
+        # The second kernel's launch is hidden behind nothing, as it waits for the first.
+        waiting = replace(second, launch=max(second.launch, 1e6 * machine.graph_launch))
+        together, apart = one.microseconds, first.microseconds + waiting.microseconds
         if together > apart:
-            return f"one kernel is estimated at {together * 1e6:.1f} us, two at {apart * 1e6:.1f} us"
+            return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
         return None
-
-    def _moved_bytes(self) -> int:
-        """Bytes that the first kernel reads and writes."""
-        return sum(_bytes(v) for v in [*self.first_call.operands, *self.first_call.results])
 
 
 def _problem(kernel: ir.Operation) -> ContractionProblem:
@@ -129,11 +125,3 @@ def _problem(kernel: ir.Operation) -> ContractionProblem:
     contraction = contraction_in(space, structures)
     assert contraction is not None  # checked by _pairs
     return contraction_problem(kernel, space, contraction)
-
-
-def _bytes(value: ir.Value) -> int:
-    if not isinstance(value.type, ir.RankedTensorType):
-        return 0
-    dynamic = ir.ShapedType.get_dynamic_size()
-    extents = [UNKNOWN_EXTENT if n == dynamic else n for n in value.type.shape]
-    return prod(extents) * from_mlir(value.type.element_type).bytes

@@ -20,6 +20,7 @@ from mlirfuse.analysis.scheduling_problem import scheduling_problem
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError, errors_at
+from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attempts, report
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -28,8 +29,8 @@ from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.contractions.checks import check_contraction, check_ring, check_whole_grid
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
-from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.records import AnyProblem, RecordKey, lookup, trial_of
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
@@ -44,15 +45,15 @@ class FuseAssignSchedule(Pass):
     """Puts `fuse.schedule` on every tensor kernel that has none; all later passes only read it.
 
     Requires kernels made by `fuse-segment`. The choice is a pure function of the kernel's iteration space, its traffic
-    and the target (`mlirfuse/schedule/choice.py`, for contractions `contractions/heuristics.py`). An existing
-    schedule, of a test, a tuner or a user, is checked and kept. `fuse.grid_reduction` on the host function chooses how
-    the partials of a persistent loop are combined; it is an error where no kernel whose schedule is chosen here has a
-    persistent loop. Where the reduced dimension has an extent of 1, there are no partials, and the request is declined
-    with a remark, as the same request serves all extents. `fuse.attempts` on the host function lists, by kernel,
-    schedules that were compiled before and spilled, with the assembler's report: another schedule is then chosen, at
-    most three times, and finally the one that spilled least (`schedule/attempts.py`). With `tuned`, a schedule that
-    tuning kept for the problem on this machine (`schedule/records.py`) comes before the choice; it is declined with a
-    remark where it is illegal or spills.
+    and the target (`mlirfuse/schedule/choice.py`), for contractions of the machine, too
+    (`predict/contraction_choice.py`). An existing schedule, of a test, a tuner or a user, is checked and kept.
+    `fuse.grid_reduction` on the host function chooses how the partials of a persistent loop are combined; it is an
+    error where no kernel whose schedule is chosen here has a persistent loop. Where the reduced dimension has an extent
+    of 1, there are no partials, and the request is declined with a remark, as the same request serves all extents.
+    `fuse.attempts` on the host function lists, by kernel, schedules that were compiled before and spilled, with the
+    assembler's report: another schedule is then chosen, at most three times, and finally the one that spilled least
+    (`schedule/attempts.py`). With `tuned`, a schedule that tuning kept for the problem on this machine
+    (`schedule/records.py`) comes before the choice; it is declined with a remark where it is illegal or spills.
 
     ```mlir
     func.func private @f_0(...) attributes {fuse.kernel}
@@ -73,6 +74,7 @@ class FuseAssignSchedule(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of_module(module)
+        machine = machine_of(target, device_of_module(module))
         requests = _requests(module)
         attempts = attempts_of(module)
         given_schedules = {symbol(k) for k in kernels(module) if symbol(k) in requests and SCHEDULE in k.attributes}
@@ -95,7 +97,7 @@ class FuseAssignSchedule(Pass):
                     problem = scheduling_problem(kernel, space, structures)
                     illegal = partial(_check, kernel=kernel, space=space, structures=structures, target=target)
                     measured = self._measured(problem, kernel, target, grid_reduction, tried, illegal, remarks)
-                    chosen, origin = measured or _choose(problem, target, grid_reduction, tried, illegal)
+                    chosen, origin = measured or _choose(problem, target, machine, grid_reduction, tried, illegal)
                 kernel.attributes[SCHEDULE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
@@ -181,7 +183,12 @@ class FuseAssignSchedule(Pass):
 
 
 def _choose(
-    problem: AnyProblem, target: Target, grid_reduction: str, tried: Sequence[Attempt], illegal: Illegal
+    problem: AnyProblem,
+    target: Target,
+    machine: MachineModel,
+    grid_reduction: str,
+    tried: Sequence[Attempt],
+    illegal: Illegal,
 ) -> tuple[Schedule, str]:
     """The schedule and its origin; a schedule that was not attempted before, if there is one."""
 
@@ -193,10 +200,10 @@ def _choose(
             return choose_schedule_again(tried, problem, target, grid_reduction, legal), "chosen again"
         return choose_schedule(problem, target, grid_reduction), "chosen"
     if tried:
-        return choose_contraction_again(tried, problem, target, legal), "chosen again"
+        return choose_contraction_again(tried, problem, target, machine, legal), "chosen again"
     unknown = None in (*problem.batch, problem.m, problem.n)
     guess = f", with dynamic extents assumed to be {UNKNOWN_EXTENT}," if unknown else ""
-    return choose_contraction(problem, target), f"chosen{guess}"
+    return choose_contraction(problem, target, machine), f"chosen{guess}"
 
 
 def _failed(schedule: Schedule, tried: Sequence[Attempt]) -> str | None:

@@ -1,18 +1,92 @@
-"""Tiles that a contraction may have: those of the fastest instruction family that has any, and that fit a block."""
+"""Candidates of a contraction: tiles of the fastest instruction family that has any, whole, in persistent loops and
+clusters, and with the splits that fill the device.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil, prod
 
+from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.contractions.family import FamilySchedules, family_schedules
-from mlirfuse.schedule.contractions.stages import fits_block
+from mlirfuse.schedule.contractions.grid import SHARED_COPY, contiguous_bytes, extents_of, tile_count
+from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, fits_block
+from mlirfuse.schedule.parts.contraction import LONGEST_SUM
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target
+from mlirfuse.target import LINE, Target
 from mlirfuse.target.instructions import FAMILIES
 
+CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1), 128
+"""Blocks of a cluster, whose tiles are neighbours and which copy the operand that they share for each other; and
+columns of such tiles, at least."""
 
-def tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+MOST_SPLIT = 256
+
+COMPUTING_BLOCKS = 4
+"""Blocks of an SM that hide each other's waiting where blocks compute operands."""
+
+MIN_STEPS = 4
+"""Steps along k that a split leaves each block at least."""
+
+RASTER = 8
+"""Rows of tiles that blocks go through together where there are several waves of them."""
+
+SQUARE = 4
+"""Rows of tiles that blocks go through together where all of them run at once."""
+
+
+def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """Every schedule that is worth predicting; where errors show, those that cut off less of long sums if any do."""
+    found = [_in_squares(schedule, problem) for schedule in _splits(problem, target)]
+    promoting = [_promoting(schedule, problem) for schedule in found]
+    if promoting == found:
+        yield from found
+        return
+    for schedule in promoting:
+        assert schedule.contraction is not None
+        if schedule.contraction.promote or not _is_long(schedule, problem):
+            yield schedule
+
+
+def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
+    """The schedule of one wave with any sixteen consecutive blocks on a square of tiles.
+
+    Such blocks are spread over the whole chip and read the same steps of four tiles of each operand at one time. Rows
+    of at most four tiles are squares already. A last row of tiles by itself would be none, so that five rows then go
+    together. Where the tiles of a split are counted at run time, the further divisions cost more than the squares save.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    is_short = extents_of(schedule, problem)[-1] <= SQUARE * schedule.tile[-1]
+    counted = contraction.split > 1 and None in (problem.m, problem.n)
+    if not contraction.family.is_tensor_core or max(contraction.raster, contraction.cluster) > 1 or is_short or counted:
+        return schedule
+    rows = ceil(extents_of(schedule, problem)[-2] / schedule.tile[-2])
+    return replace(schedule, contraction=replace(contraction, raster=SQUARE + (rows > SQUARE and rows % SQUARE == 1)))
+
+
+def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
+    """The schedule with long sums promoted where errors would show and registers allow."""
+    contraction = schedule.contraction
+    assert contraction is not None
+    fits = family_schedules(contraction.instruction).may_promote(schedule)
+    promotes = problem.errors_show and not problem.element.is_float8 and _is_long(schedule, problem) and fits
+    if not promotes:
+        return schedule
+    return replace(schedule, contraction=replace(contraction, promote=LONGEST_SUM // contraction.k))
+
+
+def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
+    """Whether an accumulator of a block sums up more than `LONGEST_SUM` elements."""
+    contraction = schedule.contraction
+    assert contraction is not None
+    return ceil(problem.steps(contraction.k) / contraction.split) > LONGEST_SUM // contraction.k
+
+
+def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     """A schedule for every tile, unsplit and without a persistent loop."""
     for family in _fastest_first(target):
         found = False
@@ -28,3 +102,99 @@ def _fastest_first(target: Target) -> list[FamilySchedules]:
     """The strategies of the families that the target has."""
     there = [family for family in FAMILIES.values() if family.exists_on(target)]
     return [family_schedules(f.name) for f in sorted(there, key=lambda f: f.flops_per_sm, reverse=True)]
+
+
+def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """Every tile, whole, and with its steps along k spread over blocks."""
+    known = None not in (*problem.batch, problem.m, problem.n)
+    for schedule in _tiles(problem, target):
+        assert schedule.contraction is not None
+        count = tile_count(schedule, problem)
+        if known:
+            yield from _in_clusters(schedule, problem, target)
+        if schedule.contraction.consumer_groups > 1:
+            if count > target.sms:
+                yield _persistent(schedule, in_waves=True)
+            continue
+        family = family_schedules(schedule.contraction.instruction)
+        if family.is_for_one_wave(schedule) and (count > target.sms or not known):
+            continue
+        yield _streaming(_persistent(schedule, count > target.sms), problem, target)
+        if not family.may_split(schedule):
+            continue
+        blocks = target.sms * (1 if problem.computed_from == (None, None) else COMPUTING_BLOCKS)
+        most = min(MOST_SPLIT, blocks // count, problem.outer_k * (problem.k // schedule.contraction.k) // MIN_STEPS)
+        # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
+        meets = known and not problem.accumulator_bytes
+        for split in {2, most, *(1 << bit for bit in range(1, 9))}:
+            if 1 < split <= most:
+                parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
+                yield _streaming(parts, problem, target)
+                if meets and schedule.contraction.family.is_asynchronous:
+                    yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem, target))
+
+
+def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) -> Schedule:
+    """The schedule with operands that leave the L2 first, where no later kernel would find them in the L2 anyway.
+
+    Blocks that run together read a part of an operand together. Operands of more than half of the L2, whose two sides
+    both keep what both have read, are gone when the next kernel starts. Partial tiles then stay in the L2, which makes
+    splits gain from a quarter of its size on.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    *batch, rows, columns = extents_of(schedule, problem)
+    operands = prod(batch) * (rows + columns) * problem.summed * problem.element.bytes
+    blocks = tile_count(schedule, problem) * contraction.split
+    parts = blocks * prod(schedule.tile) * problem.accumulator.bytes
+    gone = 2 * operands > target.l2_bytes or (contraction.split > 1 and 4 * (operands + parts) > target.l2_bytes)
+    if not contraction.family.is_asynchronous or not gone or blocks > target.sms:
+        return schedule
+    return replace(schedule, contraction=replace(contraction, streamed=True))
+
+
+def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """The schedules of unsplit tiles whose blocks copy the operand of the tile's rows for their neighbours, too.
+
+    Only where copies take long because rows are no multiple of a line: elsewhere blocks that wait for each other are
+    slower.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    is_slow = contraction.family.is_asynchronous and any(n % LINE for n in contiguous_bytes(problem))
+    if not is_slow or problem.accumulator_bytes or schedule.tile[-1] < CLUSTER_COLUMNS:
+        return
+    columns = ceil(extents_of(schedule, problem)[-1] / schedule.tile[-1])
+    for cluster in CLUSTERS:
+        if columns % cluster == 0 and cluster <= target.max_cluster:
+            yield _persistent(replace(schedule, contraction=replace(contraction, cluster=cluster)), in_waves=True)
+
+
+def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
+    """The schedule of unsplit tiles where there are several waves: neighbouring tiles run at the same time, in a
+    persistent loop where the instruction is asynchronous.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    if not contraction.family.is_tensor_core or not in_waves:
+        return schedule
+    persistent = contraction.family.is_asynchronous
+    return replace(schedule, contraction=replace(contraction, raster=RASTER, persistent=persistent))
+
+
+def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """The schedules of a split whose partials are combined by slices, and through flag-in-data exchanges where these
+    take them.
+
+    Such blocks stage no results, so that the ring has all of the shared memory.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    stage_bytes = sum(schedule.tile[-2:]) * contraction.k * problem.element.bytes
+    stages = min(MOST_STAGES, (target.shared_per_block - SPARE_BYTES) // stage_bytes)
+    deep = replace(schedule, contraction=replace(contraction, stages=stages))
+    yield with_slices(deep)
+    by_flags = with_slices(deep, "flagged")
+    assert by_flags.contraction is not None
+    if check_contraction(by_flags.contraction, by_flags.tile, by_flags.layout, problem) is None:
+        yield by_flags

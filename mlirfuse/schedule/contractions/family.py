@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.step_times import StepTimes
@@ -20,15 +20,7 @@ PACKAGE = "mlirfuse.schedule.contractions.families"
 
 
 class FamilySchedules(ABC):
-    """What differs between instruction families in the schedules of contractions; numbers alone are in `FAMILIES`.
-
-    Attributes:
-        step_seconds: time that a step along k takes at least, from a full stage of the ring to a free one.
-        epilogue_seconds: time for each element of a tile between the products of two tiles of a persistent block.
-    """
-
-    step_seconds: float = 0.0
-    epilogue_seconds: float = 0.0
+    """What differs between instruction families in the schedules of contractions; numbers alone are in `FAMILIES`."""
 
     @abstractmethod
     def unsupported(self, problem: ContractionProblem) -> str | None:
@@ -77,25 +69,8 @@ class FamilySchedules(ABC):
         return False
 
     @abstractmethod
-    def product_seconds(self, schedule: Schedule, problem: ContractionProblem, tiles_per_sm: int) -> float:
-        """Time of one SM for the products of one step along k of a tile, where the SM has so many tiles in all."""
-
-    @abstractmethod
     def step_times(self, grid: ContractionGrid) -> StepTimes:
         """What one step along k of a tile takes of an SM of `grid.machine`."""
-
-    @abstractmethod
-    def copies(
-        self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]
-    ) -> list[tuple[float, float]]:
-        """For each operand, in the order of the tile's sides: rows that a step copies, and the bytes that one SM copies
-        a second.
-
-        Args:
-            schedule: the schedule.
-            problem: the contraction.
-            extents: of the result, in the order of the tile; dynamic ones as the cost model takes them.
-        """
 
 
 def family_schedules(family: str) -> FamilySchedules:

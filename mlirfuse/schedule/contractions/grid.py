@@ -14,6 +14,7 @@ from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import LINE
 
 T = TypeVar("T")
 
@@ -22,6 +23,29 @@ UNKNOWN_EXTENT = 4096
 
 KEPT = 0.5
 """Share of the L2 whose lines are still there when they are read again: its two sides both keep what both have read."""
+
+SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
+"""Time of copying a row that the blocks of a cluster copy for each other, by their number, to that of one that each
+block copies for itself."""
+
+
+def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Tiles of the result; dynamic extents are taken to be `UNKNOWN_EXTENT`."""
+    return prod(-(-extent // size) for extent, size in zip(extents_of(schedule, problem), schedule.tile, strict=True))
+
+
+def extents_of(schedule: Schedule, problem: ContractionProblem) -> list[int]:
+    """Of the result, in the order of the schedule's tile; dynamic ones are taken to be `UNKNOWN_EXTENT`."""
+    assert schedule.contraction is not None
+    outer = [problem.n, problem.m] if schedule.contraction.swapped else [problem.m, problem.n]
+    return [extent or UNKNOWN_EXTENT for extent in (*problem.batch, *outer)]
+
+
+def contiguous_bytes(problem: ContractionProblem) -> list[int]:
+    """Bytes of a row of each operand, along which its memory is contiguous; of whole lines where that is not known."""
+    outer = (problem.m, problem.n)
+    extents = [problem.k if k else extent for k, extent in zip(problem.k_contiguous, outer, strict=True)]
+    return [(extent or LINE) * problem.element.bytes for extent in extents]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,11 @@ COMPUTED_SLOTS = 2
 
 def fits_block(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:
     """Whether a block has shared memory for its ring, for operands that it computes, and for reductions of its tile."""
+    return block_bytes(schedule, problem) <= target.shared_per_block
+
+
+def block_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Shared memory of a block: its ring, operands that it computes, reductions of its tile, and what is spare."""
     contraction = schedule.contraction
     assert contraction is not None
     padding = 0 if contraction.family.is_asynchronous else ROW_PADDING
@@ -33,7 +38,7 @@ def fits_block(schedule: Schedule, problem: ContractionProblem, target: Target) 
     for rows, sources in zip(extents, problem.sources, strict=True):
         staged = sum(contraction.k * size + padding for size in sources)
         ring += rows * (contraction.stages * staged + COMPUTED_SLOTS * own if sources else contraction.stages * own)
-    return ring + exchanged_bytes(schedule, problem) + SPARE_BYTES <= target.shared_per_block
+    return ring + exchanged_bytes(schedule, problem) + SPARE_BYTES
 
 
 def exchanged_bytes(schedule: Schedule, problem: ContractionProblem) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.mapped_copies import SHARED_COPY, contiguous_bytes
+from mlirfuse.schedule.contractions.grid import SHARED_COPY, ContractionGrid, contiguous_bytes
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.precision import TF32X3

@@ -45,9 +45,3 @@ def product_flops(schedule: Schedule) -> int:
     assert schedule.contraction is not None
     *_, m, n = schedule.tile
     return 2 * m * n * schedule.contraction.k
-
-
-def operand_rate(rate: float, problem: ContractionProblem) -> float:
-    """Operations a second on the problem's operands of tensor cores that do `rate` on operands of 16 bits."""
-    rate *= 2 / problem.element.bytes
-    return rate / 3 if problem.precision == TF32X3 else rate

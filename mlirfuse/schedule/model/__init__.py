@@ -1,5 +1,5 @@
-"""What the heuristics know of the machine: sizes, speeds, registers, shared memory, resident blocks.
+"""What proposals of schedules know of the machine: sizes, registers, shared memory, resident blocks.
 
-`machine` and `speeds` hold facts, each once; `disagreeing` the numbers on which heuristics disagree; the other modules
-estimate what a schedule takes of a target before there is code. Nothing here chooses a schedule.
+`machine` holds sizes, each once; speeds are in `mlirfuse.machine`. The other modules estimate what a schedule takes of
+a target before there is code. Nothing here chooses a schedule.
 """

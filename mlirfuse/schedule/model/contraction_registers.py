@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.disagreeing import CONSUMER_REGISTERS
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, REGISTER_STEP, WARPGROUP, WARPGROUP_ROWS
 from mlirfuse.schedule.model.residency import registers_shared_out
 from mlirfuse.target import Target
@@ -13,6 +12,10 @@ PRODUCT_REGISTERS = 26
 
 MOST_CONSUMER_REGISTERS, PRODUCER_REGISTERS = 240, 40
 """Registers that `setmaxnreg` gives a consumer's thread at most, and a producer's thread."""
+
+CONSUMER_REGISTERS = 472
+"""Of one thread of each consumer warpgroup together, as schedules are proposed. `warpgroup_registers` rounds as the
+machine does, and finds fewer for several warpgroups."""
 
 OTHER_REGISTERS = 40
 """Registers of a consumer's thread, or of a SIMT product's, that are no accumulators."""

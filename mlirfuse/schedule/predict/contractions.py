@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.contractions.checks import ring_bytes
-from mlirfuse.schedule.contractions.cost import STAGED_COLUMNS
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.stages import SPARE_BYTES
+from mlirfuse.schedule.contractions.stages import block_bytes
 from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS, accumulator_registers
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.meetings import meeting_seconds
-from mlirfuse.schedule.predict.prediction import Prediction
+from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction
 from mlirfuse.schedule.predict.pricing import US
 from mlirfuse.schedule.schedule import Schedule
 
@@ -22,6 +20,9 @@ hides most of the others."""
 
 EPILOGUE_CYCLES = 8
 """Cycles in which a thread converts an accumulator, and stores it through shared memory."""
+
+STAGED_COLUMNS = 8
+"""The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
 
 UNSTAGED = 4
 """Bytes that transposed tiles store for each byte of a result that is not staged: of parts of sectors."""
@@ -53,7 +54,8 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
         synchronisation=US * meeting_seconds(grid),
         launch=US * _launch_seconds(grid),
         in_work=grid.resident,
-        sharpness=RING_SHARPNESS,
+        # Blocks that compute operands wait for these at barriers.
+        sharpness=RING_SHARPNESS if problem.computed_from == (None, None) else SHARPNESS,
     )
 
 
@@ -64,8 +66,7 @@ def _resident(schedule: Schedule, problem: ContractionProblem, machine: MachineM
     if contraction.family.is_asynchronous:
         return max(1, schedule.blocks_per_sm)
     registers = accumulator_registers(layout, problem.accumulator.bytes) + OTHER_REGISTERS
-    shared = ring_bytes(contraction, schedule.tile, problem) + SPARE_BYTES
-    return device_of(machine).resident(layout.threads, registers, shared)
+    return device_of(machine).resident(layout.threads, registers, block_bytes(schedule, problem))
 
 
 def _launch_seconds(grid: ContractionGrid) -> float:
@@ -85,9 +86,10 @@ def _exposed_seconds(grid: ContractionGrid) -> float:
     machine, contraction = grid.machine, grid.contraction
     first = machine.dram_latency
     results = EPILOGUE_CYCLES * grid.schedule.layout.elements_per_thread / machine.clock
-    if contraction.swapped and contraction.split == 1 and (grid.problem.n or 1) % STAGED_COLUMNS:
-        written = UNSTAGED * grid.tile[0] * grid.tile[1] * grid.problem.element.bytes
-        results = max(results, written / machine.dram_bandwidth_per_sm)
+    if contraction.split == 1:
+        written = grid.tile[0] * grid.tile[1] * grid.problem.element.bytes
+        unstaged = contraction.swapped and (grid.problem.n or 1) % STAGED_COLUMNS
+        results = max(results, (UNSTAGED if unstaged else 1) * written / machine.dram_bandwidth_per_sm)
     if contraction.consumer_groups > 1:
         return first + results
     if contraction.persistent:

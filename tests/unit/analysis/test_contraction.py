@@ -21,17 +21,19 @@ from mlirfuse.analysis.kernels import kernels
 from mlirfuse.analysis.loops.iteration_space import IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.machine import machine_of
 from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.contractions.candidates import candidates
 from mlirfuse.schedule.contractions.checks import check_contraction
-from mlirfuse.schedule.contractions.cost import contraction_seconds, tile_count
 from mlirfuse.schedule.contractions.families.fma import fma_schedule
 from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
 from mlirfuse.schedule.contractions.family import family_schedules
-from mlirfuse.schedule.contractions.heuristics import candidates
+from mlirfuse.schedule.contractions.grid import tile_count
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.contractions.tensor_cores import unsupported_type
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict import predict_contraction
 from mlirfuse.schedule.schedule import check_schedule, schedule_of
 from mlirfuse.target import target_of
 from tests.support.builder_harness import traced
@@ -282,7 +284,7 @@ def test_every_candidate_is_legal(m, n, k, operands, row_bytes, contiguous) -> N
         extents = (n, m) if contraction.swapped else (m, n)
         assert check_schedule(schedule, extents, frozenset(), H200) is None
         assert check_contraction(contraction, schedule.tile, schedule.layout, given) is None
-        assert contraction_seconds(schedule, given, H200) > 0
+        assert predict_contraction(schedule, given, machine_of(H200)).microseconds > 0
         if contraction.reduction in ("grid_sync", "flagged"):
             assert tile_count(schedule, given) * contraction.split <= H200.sms
 

@@ -14,11 +14,12 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.compiler.pipeline import passes
 from mlirfuse.distribution.mma import contract
+from mlirfuse.machine import machine_of
 from mlirfuse.schedule.contractions.checks import check_contraction
-from mlirfuse.schedule.contractions.cost import contraction_seconds
 from mlirfuse.schedule.contractions.family import PACKAGE, family_schedules
-from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict import predict_contraction
+from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.support.strategies import strategy_of
 from mlirfuse.target import instructions, target_of
 from mlirfuse.target.instructions import DEFAULT_FAMILY, FAMILIES, InstructionFamily
@@ -53,19 +54,19 @@ def toy(request: pytest.FixtureRequest) -> Iterator[InstructionFamily]:
 
 def test_a_registered_family_is_chosen_and_checked(toy: InstructionFamily) -> None:
     problem = FLOAT32 if toy is FMA else HALF
-    schedule = choose_contraction(problem, HOPPER)
+    schedule = choose_contraction(problem, HOPPER, machine_of(HOPPER))
     assert schedule.contraction is not None
     assert schedule.contraction.instruction == toy.name
     assert check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem) is None
-    assert 0 < contraction_seconds(schedule, problem, HOPPER) < 1e-3
-    elsewhere = choose_contraction(problem, target_of("sm_80")).contraction
+    assert 0 < predict_contraction(schedule, problem, machine_of(HOPPER)).microseconds < 1e3
+    elsewhere = choose_contraction(problem, target_of("sm_80"), machine_of("sm_80")).contraction
     assert elsewhere is not None
     assert elsewhere.instruction != toy.name
 
 
 def test_a_family_says_what_is_illegal_for_it() -> None:
     with registered(FMA):
-        schedule = choose_contraction(FLOAT32, HOPPER)
+        schedule = choose_contraction(FLOAT32, HOPPER, machine_of(HOPPER))
         assert schedule.contraction is not None
         legal = (schedule.contraction, schedule.tile, schedule.layout)
         assert check_contraction(*legal, HALF) == "toy_fma does not multiply float16"
@@ -79,7 +80,7 @@ def test_a_family_says_what_is_illegal_for_it() -> None:
 def test_where_a_family_has_no_tiles_another_is_chosen() -> None:
     """Rows that are aligned to 8 bytes are described by no tensor map."""
     with registered(ASYNCHRONOUS):
-        chosen = choose_contraction(replace(HALF, row_bytes=8), HOPPER).contraction
+        chosen = choose_contraction(replace(HALF, row_bytes=8), HOPPER, machine_of(HOPPER)).contraction
     assert chosen is not None
     assert chosen.instruction == "mma"
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from mlirfuse.machine import shipped_models
 from mlirfuse.schedule.attempts import (
     MOST_AGAIN,
     MOST_LEAN,
@@ -19,10 +20,10 @@ from mlirfuse.schedule.attempts import (
     thinner,
 )
 from mlirfuse.schedule.choice import choose_schedule
-from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.low_registers import low_register_schedules
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule
 from mlirfuse.schedule.schedule import check_schedule
@@ -30,6 +31,7 @@ from mlirfuse.support.dtypes import bfloat16, float32
 from mlirfuse.target import target_of
 
 HOPPER = target_of("sm_90a")
+H200 = shipped_models()["h200"]
 
 NORM = Problem((None, 4096), frozenset({1}), 1, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=2)
 ELEMENTWISE = Problem((None, 4096), frozenset(), 1, 8, 4, 2)
@@ -113,9 +115,9 @@ def test_thinner_halves_what_a_thread_has_and_keeps_reduced_dimensions_whole():
 
 
 def test_contractions_leave_more_registers_beside_their_sums():
-    attempts = [Attempt(choose_contraction(PRODUCT, HOPPER), 168, 1000)]
+    attempts = [Attempt(choose_contraction(PRODUCT, HOPPER, H200), 168, 1000)]
     for _ in range(MOST_AGAIN):
-        schedule = choose_contraction_again(attempts, PRODUCT, HOPPER, lambda _: True)
+        schedule = choose_contraction_again(attempts, PRODUCT, HOPPER, H200, lambda _: True)
         attempts.append(Attempt(schedule, 168, 1000))
     assert len({attempt.schedule for attempt in attempts}) == 1 + MOST_AGAIN
     held = [attempt.schedule.layout.elements_per_thread for attempt in attempts]
@@ -125,12 +127,12 @@ def test_contractions_leave_more_registers_beside_their_sums():
 
 def test_steps_along_k_get_shorter_but_those_of_warpgroups():
     odd = replace(PRODUCT, row_bytes=2)
-    schedule = choose_contraction(odd, HOPPER)
+    schedule = choose_contraction(odd, HOPPER, H200)
     assert schedule.contraction.instruction == "mma"
     steps = [s.contraction.k for s in shorter(schedule)]
     assert steps[0] == schedule.contraction.k // 2
     assert steps == sorted(steps, reverse=True)
-    assert list(shorter(choose_contraction(PRODUCT, HOPPER))) == []
+    assert list(shorter(choose_contraction(PRODUCT, HOPPER, H200))) == []
 
 
 def test_attempts_are_attributes():

@@ -8,10 +8,10 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.machine import MachineModel, machine_of, shipped_models
+from mlirfuse.schedule.contractions.candidates import candidates
 from mlirfuse.schedule.contractions.families.fma import fma_schedule
 from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
-from mlirfuse.schedule.contractions.heuristics import candidates
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import Prediction

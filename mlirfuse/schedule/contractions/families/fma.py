@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
@@ -11,7 +11,6 @@ from mlirfuse.schedule.contractions.step_times import StepTimes, arrival_seconds
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.contraction_registers import fits_simt
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
-from mlirfuse.schedule.model.speeds import FMA_FLOP, FMA_LOAD, MAPPED_BYTES_PER_SM
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
@@ -54,15 +53,6 @@ class FmaSchedules(FamilySchedules):
                 )
         return None
 
-    def product_seconds(self, schedule: Schedule, problem: ContractionProblem, tiles_per_sm: int) -> float:
-        contraction, layout = schedule.contraction, schedule.layout
-        assert contraction is not None
-        *_, m, n = schedule.tile
-        rows, columns = (layout.fragments(d) * layout.vector[d] for d in (layout.rank - 2, layout.rank - 1))
-        registers = max(1, problem.accumulator.bytes // REGISTER_BYTES)
-        rate = 1 / (registers * (FMA_FLOP + FMA_LOAD * (rows + columns) / (rows * columns)))
-        return 2 * m * n * contraction.k / rate
-
     def step_times(self, grid: ContractionGrid) -> StepTimes:
         """Threads load fragments as vectors, and multiply each element of one operand by each of the other."""
         machine, layout, accumulator = grid.machine, grid.schedule.layout, grid.problem.accumulator
@@ -77,11 +67,6 @@ class FmaSchedules(FamilySchedules):
             issue=products / rate + loads / machine.load_store_per_sm,
             chain=own + arrival_seconds(grid),
         )
-
-    def copies(
-        self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]
-    ) -> list[tuple[float, float]]:
-        return [(rows, MAPPED_BYTES_PER_SM) for rows in schedule.tile[-2:]]
 
 
 STRATEGY = FmaSchedules()

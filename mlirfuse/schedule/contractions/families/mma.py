@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
@@ -19,14 +19,11 @@ from mlirfuse.schedule.contractions.step_times import (
 )
 from mlirfuse.schedule.contractions.tensor_cores import (
     check_fragments,
-    operand_rate,
     product_flops,
     unsupported_type,
 )
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.model.disagreeing import CP_ASYNC_BYTES_PER_SM
 from mlirfuse.schedule.model.machine import ACCESS_WIDTHS, PARTITIONS, WIDEST_ACCESS
-from mlirfuse.schedule.model.speeds import COMPUTING_FLOPS_PER_SM, ELEMENTS_BYTES_PER_SM, MAPPED_BYTES_PER_SM
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
@@ -91,43 +88,33 @@ class MmaSchedules(FamilySchedules):
         """Threads of wide tiles have no registers for splits."""
         return schedule.tile[-2:] not in WIDE_MMA_TILES
 
-    def product_seconds(self, schedule: Schedule, problem: ContractionProblem, tiles_per_sm: int) -> float:
-        computes = problem.computed_from != (None, None)
-        rate = COMPUTING_FLOPS_PER_SM if computes else MMA_SYNC.flops_per_sm
-        seconds = product_flops(schedule) / operand_rate(rate, problem)
-        if not computes:
-            seconds /= min(1.0, tiles_per_sm * schedule.layout.threads / (WARP * MMA_WARPS))
-        return seconds
-
     def step_times(self, grid: ContractionGrid) -> StepTimes:
         """Threads copy, compute operands, load fragments and multiply; each warp has one partition's tensor core."""
         machine, contraction, layout = grid.machine, grid.contraction, grid.schedule.layout
         tensor = product_flops(grid.schedule) / tensor_rate(machine, MMA_SYNC.name, grid.problem)
         rows, columns = grid.tile
-        read = contraction.k * grid.problem.element.bytes * (rows * layout.warps[-1] + columns * layout.warps[-2])
-        computing = COMPUTED_INSTRUCTIONS * computed_elements(grid)
-        instructions = computing + COPY_INSTRUCTIONS * thread_copies(grid) * layout.threads
-        own = tensor * max(1.0, PARTITIONS * WARP / layout.threads)
+        size = grid.problem.element.bytes
+        computed = computed_elements(grid)
+        read = contraction.k * size * (rows * layout.warps[-1] + columns * layout.warps[-2]) + computed * size
+        exchanged = (read + sum(grid.step_bytes)) / machine.shared_bandwidth_per_sm
+        converting = computed / machine.convert_int_per_sm
+        instructions = COMPUTED_INSTRUCTIONS * computed + COPY_INSTRUCTIONS * thread_copies(grid) * layout.threads
         # A barrier and the first fragments come before products.
-        own += computing / (layout.threads * machine.clock) + machine.block_barrier + machine.shared_latency
+        own = (tensor + converting) * max(1.0, PARTITIONS * WARP / layout.threads)
+        own += machine.block_barrier + machine.shared_latency
+        if computed:
+            # Computed tiles lie between two barriers: no fragments are loaded ahead.
+            own += exchanged + machine.block_barrier + 2 * machine.shared_latency
         copying = copying_seconds(grid)
         # Elements that are copied one by one wait in registers for products to end.
         alone = own + copying if grid.problem.row_bytes < ACCESS_WIDTHS[0] else max(own, copying)
         return StepTimes(
             tensor=tensor,
-            shared=(read + sum(grid.step_bytes)) / machine.shared_bandwidth_per_sm,
+            shared=exchanged,
             copies=staged_seconds(grid),
-            issue=instructions / machine.issue_per_sm,
+            issue=max(instructions / machine.issue_per_sm, converting),
             chain=max(alone, arrival_seconds(grid)),
         )
-
-    def copies(
-        self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]
-    ) -> list[tuple[float, float]]:
-        rate = CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= ACCESS_WIDTHS[0] else ELEMENTS_BYTES_PER_SM
-        if problem.computed_from != (None, None):
-            rate = MAPPED_BYTES_PER_SM
-        return [(rows, rate) for rows in schedule.tile[-2:]]
 
 
 STRATEGY = MmaSchedules()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.mapped_copies import mapped_copies
 from mlirfuse.schedule.contractions.stages import MOST_STAGES, RESULT_STAGES
 from mlirfuse.schedule.contractions.step_times import (
     CLUSTER_WAIT,
@@ -18,7 +17,6 @@ from mlirfuse.schedule.contractions.step_times import (
 )
 from mlirfuse.schedule.contractions.tensor_cores import (
     check_fragments,
-    operand_rate,
     product_flops,
     unsupported_type,
 )
@@ -65,10 +63,6 @@ LONGEST_FLOAT8_SUM = 256
 """Elements of k that an accumulator sums up of float8 operands, of whose sums Hopper's tensor cores keep some 14 bits.
 """
 
-NARROW = 0.12
-"""Share by which products of a consumer group take longer for what its tile lacks of a square: such tiles read more of
-one operand for each product."""
-
 READ_A, READ_B = 1.3, 0.55
 """Bytes of shared memory's bandwidth that `wgmma` takes for a byte of A and of B."""
 
@@ -78,15 +72,9 @@ DROOP = 0.12
 STEP_CYCLES = 250
 """Cycles of a step at least: waiting for its stage, a chain of four `wgmma`, and freeing the stage before."""
 
-TOGETHER = 1.01
-"""Time of products in a persistent loop whose warpgroups share each stage, to that of ping-pong consumer groups."""
-
 
 class WgmmaSchedules(FamilySchedules):
     """Tiles of 64 rows a warpgroup, in both orientations; ping-pong consumer groups for some of 128 rows."""
-
-    step_seconds = 0.15e-6
-    epilogue_seconds = 2.2e-6 / (128 * 256)
 
     def unsupported(self, problem: ContractionProblem) -> str | None:
         if reason := unsupported_type(WGMMA.name, problem):
@@ -146,15 +134,6 @@ class WgmmaSchedules(FamilySchedules):
         *_, m, n = schedule.tile
         return schedule.contraction.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
 
-    def product_seconds(self, schedule: Schedule, problem: ContractionProblem, tiles_per_sm: int) -> float:
-        contraction = schedule.contraction
-        assert contraction is not None
-        *_, m, n = schedule.tile
-        seconds = product_flops(schedule) / operand_rate(WGMMA.flops_per_sm, problem)
-        if contraction.consumer_groups > 1:
-            return seconds * (1 + NARROW * (1 - n / m))
-        return seconds * TOGETHER if contraction.persistent else seconds
-
     def step_times(self, grid: ContractionGrid) -> StepTimes:
         """Each warpgroup reads its rows of A and all of B from shared memory for every `wgmma`."""
         machine, contraction, problem = grid.machine, grid.contraction, grid.problem
@@ -173,11 +152,6 @@ class WgmmaSchedules(FamilySchedules):
             copies=waits * mapped_seconds(grid),
             chain=waits * max(STEP_CYCLES / machine.clock, arrival_seconds(grid)),
         )
-
-    def copies(
-        self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]
-    ) -> list[tuple[float, float]]:
-        return mapped_copies(schedule, problem, extents)
 
 
 STRATEGY = WgmmaSchedules()

@@ -64,7 +64,7 @@ func.func private @f_1(%x: tensor<64x256xf16> {fuse.align = 16 : i64}, %w: tenso
 // CHECK: call @f_1
 func.func @many_tiles(%x: tensor<8192x8192xf32>, %w: tensor<8192x8192xf16>) -> tensor<8192x8192xf32> {
   %0 = call @f_0(%x) : (tensor<8192x8192xf32>) -> tensor<8192x8192xf16>
-  // expected-remark @below {{f_0 stays apart from f_1: one kernel is estimated at}}
+  // expected-remark @below {{f_0 stays apart from f_1: one kernel is predicted to take}}
   %1 = call @f_1(%0, %w) : (tensor<8192x8192xf16>, tensor<8192x8192xf16>) -> tensor<8192x8192xf32>
   return %1 : tensor<8192x8192xf32>
 }
