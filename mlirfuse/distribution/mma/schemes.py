@@ -1,7 +1,7 @@
 """How `mma.sync` multiplies fragments of each type: their conversion, and which converted fragments are multiplied.
 
-A fragment holds 32 bytes of k. 16-bit types take one instruction. f32 takes one instruction in tf32, either rounded or
-split into a large and a small part. float8 is widened exactly to f16 and takes two instructions.
+A fragment holds 32 bytes of k. 16-bit types and int8 take one instruction. f32 takes one instruction in tf32, either
+rounded or split into a large and a small part. float8 is widened exactly to f16 and takes two instructions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Scheme:
 
 def scheme_of(left: ir.Type, right: ir.Type, precision: str) -> Scheme | None:
     """The scheme for operands of these element types; None where tensor cores do not multiply them."""
-    if left == right and isinstance(left, ir.F16Type | ir.BF16Type):
+    if left == right and (isinstance(left, ir.F16Type | ir.BF16Type) or left == ir.IntegerType.get_signless(8)):
         return Scheme(_whole, _whole, ((0, 0),))
     if left == right and isinstance(left, ir.F32Type) and precision == TF32:
         return Scheme(_rounded, _rounded, ((0, 0),))

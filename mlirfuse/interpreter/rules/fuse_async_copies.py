@@ -59,7 +59,8 @@ def _async_load(site: Site) -> Callable[[Frame], Coroutine]:
         tile = _read(frame.values[source], flat[part], inside[part])
         if TF32 in site.op.attributes:
             tile = to_tf32(tile, ties="even")
-        tile[copied:] = np.nan  # these rows of the stage become undefined
+        # These rows of the stage become undefined.
+        tile[copied:] = np.iinfo(tile.dtype).max if tile.dtype.kind == "i" else np.nan
         for block in blocks:
             target = peer_memref(site, frame, own, block)
             key, elements = stage_key(site, frame, target, number), stage_elements(target, number)[part]

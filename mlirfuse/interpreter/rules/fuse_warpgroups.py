@@ -66,8 +66,9 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _operand(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> np.ndarray:
-    """A stage's data in single precision, with k as the last axis; data of f32 are truncated to tf32."""
-    tile = _stage_data(site, frame, ring, stage).astype(np.float32)
+    """A stage's data in the type of sums, with k as the last axis; data of f32 are truncated to tf32."""
+    data = _stage_data(site, frame, ring, stage)
+    tile = data.astype(np.int32 if data.dtype == np.int8 else np.float32)
     tile = truncated_to_tf32(tile) if ring.dtype == np.float32 else tile
     return tile if major == "k" else tile.T
 

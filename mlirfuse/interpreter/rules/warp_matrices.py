@@ -55,7 +55,7 @@ def _ldmatrix(site: Site) -> Step:
 
 @rule("fuse.mma")
 def _mma(site: Site) -> Step:
-    """m16n8k16 or m16n8k8 with fragments as in the PTX ISA; products are summed in float32, in NumPy's order."""
+    """m16n8k16, m16n8k8 or m16n8k32 with fragments as in the PTX ISA; sums in the accumulators' type, as NumPy has."""
     (a, b, c), (out,) = site.operands, site.results
 
     def step(frame: Frame) -> None:
@@ -73,7 +73,7 @@ def _mma(site: Site) -> Step:
             .transpose(0, 3, 1, 2, 4)
             .reshape(-1, 16, MATRIX_ROWS)
         )
-        total = before + left.astype(np.float32) @ right.astype(np.float32)
+        total = before + left.astype(before.dtype) @ right.astype(before.dtype)
         values[out] = total.reshape(-1, 2, MATRIX_ROWS, 4, 2).transpose(0, 2, 3, 1, 4).reshape(threads, 4)
 
     return step

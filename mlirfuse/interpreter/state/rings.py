@@ -178,8 +178,8 @@ class Rings:
             self._products.remove(product)
 
     def defer(self, value: np.ndarray) -> np.ndarray:
-        """A NaN-filled placeholder for a result of the latest product, which is still in flight."""
-        placeholder = np.full_like(value, np.nan)
+        """A placeholder, of NaNs or largest integers, for a result of the latest product, which is still in flight."""
+        placeholder = np.full_like(value, np.iinfo(value.dtype).max if value.dtype.kind == "i" else np.nan)
         self._results[id(placeholder)] = (placeholder, value, self._products[-1])
         return placeholder
 

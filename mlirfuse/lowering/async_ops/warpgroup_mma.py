@@ -25,6 +25,7 @@ TYPES = {
     "f32": nvvm.WGMMATypes.tf32,
     "f8E4M3FN": nvvm.WGMMATypes.e4m3,
     "f8E5M2": nvvm.WGMMATypes.e5m2,
+    "i8": nvvm.WGMMATypes.s8,
 }
 
 
@@ -138,7 +139,7 @@ def _multiply(op: ir.Operation) -> list[ir.Value]:
     )
     sums = [_pack(accumulators[t * size : (t + 1) * size]) for t in range(tiles)]
     from_zero = all(map(_is_zero, accumulators))
-    plus, f32 = nvvm.WGMMAScaleIn.one, nvvm.WGMMATypes.f32
+    plus, total = nvvm.WGMMAScaleIn.one, _sums_kind(accumulators[0])
     nvvm.wgmma_fence_aligned()
     for step in range(steps):
         desc_b = _advance(first_b, b.k_offset(step))
@@ -146,7 +147,7 @@ def _multiply(op: ir.Operation) -> list[ir.Value]:
         for t in range(tiles):
             desc_a = _advance(first_a, a.k_offset(step) + t * warpgroups * a.rows_stride)
             sums[t] = nvvm.wgmma_mma_async(
-                sums[t].type, sums[t], desc_a, desc_b, shape, *kinds, f32,
+                sums[t].type, sums[t], desc_a, desc_b, shape, *kinds, total,
                 scale, plus, plus, a.layout, b.transposed_layout,
             )  # fmt: skip
     nvvm.wgmma_commit_group_sync_aligned()
@@ -155,13 +156,13 @@ def _multiply(op: ir.Operation) -> list[ir.Value]:
 
 def _wait(op: ir.Operation) -> list[ir.Value]:
     """Emits the wait, whose results are the accumulators."""
-    f32 = ir.F32Type.get()
     pending = ir.IntegerAttr(op.attributes["pending"]).value
     if not _are_pairs(op.operands):
-        raise PassError("accumulators must be a thread's vector<2xf32>s", where=op)
+        raise PassError("accumulators must be a thread's vector<2xf32>s or vector<2xi32>s", where=op)
     numbers = [number for pair in op.operands for number in vector.ToElementsOp(pair).results]
-    result = _struct([f32] * len(numbers))
-    constraints = ",".join(["=f"] * len(numbers) + [str(i) for i in range(len(numbers))])
+    result = _struct([number.type for number in numbers])
+    register = "f" if isinstance(numbers[0].type, ir.FloatType) else "r"
+    constraints = ",".join([f"={register}"] * len(numbers) + [str(i) for i in range(len(numbers))])
     waited = llvm.inline_asm(
         result, numbers, f"wgmma.wait_group.sync.aligned {pending};", constraints, has_side_effects=True
     )
@@ -169,8 +170,14 @@ def _wait(op: ir.Operation) -> list[ir.Value]:
 
 
 def _are_pairs(values: Sequence[ir.Value]) -> bool:
-    pair = ir.VectorType.get([2], ir.F32Type.get())
-    return all(value.type == pair for value in values)
+    pairs = [ir.VectorType.get([2], element) for element in (ir.F32Type.get(), ir.IntegerType.get_signless(32))]
+    return values[0].type in pairs and all(value.type == values[0].type for value in values)
+
+
+def _sums_kind(pair: ir.Value) -> nvvm.WGMMATypes:
+    """Of accumulators, of which one pair is given."""
+    is_float = isinstance(ir.VectorType(pair.type).element_type, ir.FloatType)
+    return nvvm.WGMMATypes.f32 if is_float else nvvm.WGMMATypes.s32
 
 
 def _is_zero(value: ir.Value) -> bool:
@@ -181,7 +188,10 @@ def _is_zero(value: ir.Value) -> bool:
     if producer is None or producer.name != "arith.constant":
         return False
     dense = ir.DenseElementsAttr(producer.attributes["value"])
-    return dense.is_splat and str(ir.FloatAttr(dense.get_splat_value()).value) == "0.0"
+    if not dense.is_splat:
+        return False
+    splat = dense.get_splat_value()
+    return str(splat.value) == "0.0" if isinstance(splat, ir.FloatAttr) else ir.IntegerAttr(splat).value == 0
 
 
 def _descriptor(ring: ir.Value, stage: ir.Value, operand: Operand, warpgroup: ir.Value | None) -> ir.Value:
@@ -218,7 +228,7 @@ def _pack(pairs: Sequence[ir.Value]) -> ir.Value:
 
 def _unpack(packed: ir.Value, count: int) -> list[ir.Value]:
     """The pairs of a struct of `2 * count` numbers."""
-    f32 = ir.F32Type.get()
-    pair = ir.VectorType.get([2], f32)
-    numbers = [llvm.extractvalue(f32, packed, ir.DenseI64ArrayAttr.get([i])) for i in range(2 * count)]
+    number = ir.Type.parse("i32") if "i32" in str(packed.type) else ir.F32Type.get()
+    pair = ir.VectorType.get([2], number)
+    numbers = [llvm.extractvalue(number, packed, ir.DenseI64ArrayAttr.get([i])) for i in range(2 * count)]
     return [vector.FromElementsOp(pair, numbers[2 * i : 2 * i + 2]).result for i in range(count)]

@@ -19,11 +19,10 @@ from mlirfuse.support.rewriting import erase, nested, ops_named
 
 @dataclass(frozen=True)
 class LowerMma(Pass):
-    """Lowers `fuse.mma` to `nvvm.mma.sync` of shape m16n8k16, or m16n8k8 for tf32, and casts of f32 to and from tf32.
-
-    `nvgpu.mma.sync` would do for f16, but has no lowering for bf16, whose operands NVVM takes as 32-bit integers. A
-    number in tf32 is such an integer too, with the bits of an f32. Requires that tf32 is rounded to by
-    `to_nearest_away`, and used by nothing but products and `arith.extf` to f32.
+    """Lowers `fuse.mma` to `nvvm.mma.sync` of shape m16n8k16, m16n8k8 for tf32 or m16n8k32 for int8, and casts of f32
+    to and from tf32. `nvgpu.mma.sync` would do for f16, but has no lowering for bf16, whose operands NVVM takes as
+    32-bit integers. A number in tf32 is such an integer too, with the bits of an f32. Requires that tf32 is rounded to
+    by `to_nearest_away`, and used by nothing but products and `arith.extf` to f32.
 
     ```mlir
     %d = "fuse.mma"(%a, %b, %c) : (vector<8xbf16>, vector<4xbf16>, vector<4xf32>) -> vector<4xf32>
@@ -92,11 +91,12 @@ def _lower(op: ir.Operation, bits: Registers) -> None:
 
 def _product(a: ir.Value, b: ir.Value, c: ir.Value, bits: Registers) -> ir.Value:
     element = element_type(a.type)
-    kind = ir.Attribute.parse(f"#nvvm.mma_type<{element}>")
-    f32 = ir.F32Type.get()
+    is_integer = isinstance(element, ir.IntegerType)
+    kind = ir.Attribute.parse(f"#nvvm.mma_type<{'s8' if is_integer else element}>")
+    number = element_type(c.type)
     totals = [vector.ExtractOp(c, [], [i]).result for i in range(4)]
     product = nvvm.MmaOp(
-        ir.Type.parse("!llvm.struct<(f32, f32, f32, f32)>"),
+        ir.Type.parse(f"!llvm.struct<({', '.join([str(number)] * 4)})>"),
         ir.Attribute.parse(f"#nvvm.shape<m = 16, n = 8, k = {DEPTHS[str(element)]}>"),
         ir.Attribute.parse("#nvvm.mma_layout<row>"),
         ir.Attribute.parse("#nvvm.mma_layout<col>"),
@@ -104,16 +104,17 @@ def _product(a: ir.Value, b: ir.Value, c: ir.Value, bits: Registers) -> ir.Value
         totals,
         multiplicandAPtxType=kind,
         multiplicandBPtxType=kind,
+        intOverflowBehavior=ir.Attribute.parse("#nvvm.mma_int_overflow<wrapped>") if is_integer else None,
     ).result
-    parts = [llvm.ExtractValueOp(f32, product, ir.DenseI64ArrayAttr.get([i])).result for i in range(4)]
+    parts = [llvm.ExtractValueOp(number, product, ir.DenseI64ArrayAttr.get([i])).result for i in range(4)]
     return vector.FromElementsOp(c.type, parts).result
 
 
 def _pairs(fragment: ir.Value) -> list[ir.Value]:
-    """The 32-bit registers of a fragment, as NVVM takes them: `vector<2xf16>`, or `i32` for bf16."""
+    """The 32-bit registers of a fragment, as NVVM takes them: `vector<2xf16>`, or `i32` for other types."""
     vector_type = ir.VectorType(fragment.type)
     pair = ir.VectorType.get([2], vector_type.element_type)
-    count = vector_type.shape[0] // 2
+    count = vector_type.shape[0] * vector_type.element_type.width // 32
     if str(vector_type.element_type) == "f16":
         return [vector.ExtractStridedSliceOp(pair, fragment, [2 * i], [2], [1]).result for i in range(count)]
     i32 = ir.IntegerType.get_signless(32)

@@ -1,4 +1,4 @@
-"""`fuse-fold-casts`: folds pairs of casts, also across ops."""
+"""`fuse-fold-casts`: folds pairs of casts, also across ops, and casts of integers into their products."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
+from mlir.dialects import arith
 
 from mlirfuse.analysis.arithmetic.casts import CASTS, SAME, joined
 from mlirfuse.analysis.arithmetic.patterns import body_op
+from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.operations import operation_of, separated
 from mlirfuse.passes.graph.producer_composition import compose_producer
 from mlirfuse.passes.graph.rounding import peel_rounding
@@ -26,6 +29,9 @@ class FuseFoldCasts(Pass):
     it is to half precision and `through-rounding` is set. Then a chain of operations in half precision, with a rounding
     after each, is computed in single precision throughout. Where fusion is off (`fuse.operation`), only casts of one
     operation are folded.
+
+    A sum of products whose two operands are integers of one type, widened by sign, reads the narrow integers and widens
+    them in its body: tensor cores multiply these.
 
     ```mlir
     %0 = linalg.generic ins(%x : tensor<8xf16>) { ^bb0(%a: f16, %o: f32): %w = arith.extf %a; linalg.yield %w }
@@ -73,7 +79,7 @@ class FuseFoldCasts(Pass):
                 _replace(op, name, first.operands[0])
                 count += 1
         erase_dead([o.operation for o in generic.regions[0].blocks[0].operations if o.operation.results])
-        return count
+        return count + (2 if _narrow_product(generic) else 0)
 
     def _fold_operand(self, generic: ir.Operation, number: int) -> bool:
         """Makes a generic read the source of an operand's cast, where its body only casts the operand again."""
@@ -96,6 +102,36 @@ class FuseFoldCasts(Pass):
 
     def _joined(self, first: ir.Operation, second: ir.Operation) -> str | None:
         return joined(first, second, through_rounding=self.through_rounding)
+
+
+def _narrow_product(generic: ir.Operation) -> bool:
+    """Makes a sum of products read integers of one type before both operands are widened; returns whether it does."""
+    structure = structure_of(generic)
+    if structure is None or product_of(structure) is None:
+        return False
+    makers = [body_op(generic.operands[number]) for number in (0, 1)]
+    casts = [maker[1] for maker in makers if maker is not None and maker[1].name == "arith.extsi"]
+    if len(casts) < 2 or casts[0].operands[0].type != casts[1].operands[0].type:
+        return False
+    if separated([maker[0] for maker in makers if maker is not None], [generic]):
+        return False
+    before, maps = list(generic.operands)[:2], generic.attributes["indexing_maps"]
+    if not all(compose_producer(generic, n, maker[0]) for n, maker in enumerate(makers) if maker is not None):
+        generic.operands[0], generic.operands[1] = before
+        generic.attributes["indexing_maps"] = maps
+        return False
+    block = generic.regions[0].blocks[0]
+    for argument, cast in zip(list(block.arguments)[:2], casts, strict=True):
+        users = [use.owner.operation for use in argument.uses]
+        wide = argument.type
+        argument.set_type(cast.operands[0].type)
+        with ir.InsertionPoint.at_block_begin(block), generic.location:
+            widened = arith.extsi(wide, argument)
+        for user in users:
+            for number, value in enumerate(user.operands):
+                if value == argument:
+                    user.operands[number] = widened
+    return True
 
 
 def _replace(cast: ir.Operation, name: str, source: ir.Value) -> None:

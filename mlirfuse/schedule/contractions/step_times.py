@@ -56,7 +56,7 @@ def tensor_rate(machine: MachineModel, instruction: str, problem: ContractionPro
         instruction: `mma` or `wgmma`, as the machine's quantities have it.
         problem: the contraction.
     """
-    kind = {1: "f8", 2: "16bit", 4: "tf32"}[problem.element.bytes]
+    kind = "int8" if problem.element.name == "int8" else {1: "f8", 2: "16bit", 4: "tf32"}[problem.element.bytes]
     # Devices without float8 instructions multiply what they have converted.
     rate: float = getattr(machine, f"{instruction}_{kind}_per_sm") or getattr(machine, f"{instruction}_16bit_per_sm")
     return BURST * rate / (3 if problem.precision == TF32X3 else 1)

@@ -17,6 +17,9 @@ def unsupported_type(instruction: str, problem: ContractionProblem) -> str | Non
         return f"{instruction} adds up in float32, not in {problem.accumulator.name}"
     if name in ("float16", "bfloat16") or problem.element.is_float8:
         return None
+    if name == "int8":
+        sums = problem.accumulator.name
+        return None if sums == "int32" else f"{instruction} adds up products of int8 in int32, not in {sums}"
     is_split = name == "float32" and precision in (TF32, TF32X3)
     return None if is_split else f"{instruction} does not multiply {name} as {precision}"
 

@@ -11,6 +11,7 @@ from mlirfuse.dialect.attributes import INSTRUCTION, UNDEFINED
 from mlirfuse.dialect.contraction_family import family_of
 from mlirfuse.support.rewriting import defining_op, nested
 from mlirfuse.tiling.contractions.k_loop import operand_producer
+from mlirfuse.tiling.tiles import zero
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,11 @@ def _operand(read: ir.Operation, cast: ir.Operation | None, loops: list[int], k:
     if not all(isinstance(result, ir.AffineDimExpr) for result in results):
         return "an operand is broadcast along a dimension of its tile"
     padding = defining_op(read.operands[1 + ir.MemRefType(read.operands[0].type).rank])
-    if padding is None or padding.name != "arith.constant" or ir.FloatAttr(padding.attributes["value"]).value != 0:
+    if padding is None or padding.name != "arith.constant" or padding.attributes["value"] != zero(_element(read)):
         return "an operand is padded with another number than zero"
     row, column = (ir.AffineDimExpr(result).position for result in results)
     return TileOperand(read, cast, "k" if loops[-1] == k else "mn", (row, column), *shape[-2:])
+
+
+def _element(read: ir.Operation) -> ir.Type:
+    return ir.VectorType(read.results[0].type).element_type

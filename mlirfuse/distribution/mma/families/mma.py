@@ -26,7 +26,7 @@ from mlirfuse.support.dtypes import from_mlir
 
 
 def product_by_mma(d: Distributor, op: ir.Operation, product: Product) -> Fragments | None:
-    """Multiplies one warp's share of a product of 16-bit types, float8, or f32 as tf32."""
+    """Multiplies one warp's share of a product of 16-bit types, int8, float8, or f32 as tf32."""
     scheme = scheme_of(product.left.element_type, product.right.element_type, product.precision)
     return None if scheme is None else multiply_by_mma(d, product, scheme)
 
@@ -64,8 +64,10 @@ def multiply_by_mma(d: Distributor, product: Product, scheme: Scheme) -> Fragmen
 
 def _multiply(scheme: Scheme, left: Sequence[ir.Value], right: Sequence[ir.Value], total: ir.Value) -> ir.Value:
     """Adds the products of two converted fragments to the accumulators, in the scheme's order."""
-    nothing = ir.DenseElementsAttr.get_splat(total.type, ir.FloatAttr.get_f32(0))
-    products = arith.ConstantOp(total.type, nothing).result if scheme.apart else total
+    products = total
+    if scheme.apart:
+        nothing = ir.DenseElementsAttr.get_splat(total.type, ir.FloatAttr.get_f32(0))
+        products = arith.ConstantOp(total.type, nothing).result
     for a, b in scheme.pairs:
         products = mma(left[a], right[b], products)
     return arith.AddFOp(total, products).result if scheme.apart else products

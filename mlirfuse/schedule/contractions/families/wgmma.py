@@ -59,6 +59,9 @@ STAGED_BYTES = 224 * 1024
 DEEP_STAGES = 6
 """Stages that a ring has at least where a step along k is more than one swizzle atom."""
 
+INT8_COLUMNS = 16
+"""The number of which the columns of a `wgmma` of int8 are a multiple (PTX ISA)."""
+
 LONGEST_FLOAT8_SUM = 256
 """Elements of k that an accumulator sums up of float8 operands, of whose sums Hopper's tensor cores keep some 14 bits.
 """
@@ -95,6 +98,8 @@ class WgmmaSchedules(FamilySchedules):
             yield from _wgmma_tiles(problem, target, swapped)
 
     def check(self, contraction: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem) -> str | None:
+        if problem.element.name == "int8" and layout.extents[-1] % INT8_COLUMNS:
+            return f"wgmma has products of int8 with multiples of {INT8_COLUMNS} columns, not {layout.extents[-1]}"
         if problem.promotes and not 0 < contraction.k * contraction.promote <= LONGEST_FLOAT8_SUM:
             return f"sums of {problem.element.name} are promoted after {LONGEST_FLOAT8_SUM} elements of k at most"
         return check_fragments(contraction, layout, problem)
@@ -209,6 +214,8 @@ def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> 
     )
     for count, (m, n) in [*((1, tile) for tile in tiles), *((2, tile) for tile in consumer_groups)]:
         if problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS):
+            continue
+        if problem.element.name == "int8" and n % INT8_COLUMNS:
             continue
         # An operand whose rows (or columns) are contiguous is swizzled in atoms of 64 of them.
         if any(not k and size % step for k, size in zip(contiguous, (m, n), strict=True)):

@@ -156,7 +156,8 @@ class WgmmaPipelining(FamilyPipelining):
         if isinstance(element, ir.F16Type | ir.BF16Type):
             return None
         is_float8 = isinstance(element, ir.Float8E4M3FNType | ir.Float8E5M2Type)
-        if not is_float8 and (str(element), precision) != ("f32", TF32):
+        is_int8 = element == ir.IntegerType.get_signless(8)
+        if not (is_float8 or is_int8) and (str(element), precision) != ("f32", TF32):
             return f"wgmma does not multiply {element} as {precision}"
         return None if major == "k" else f"wgmma multiplies {element} only where k is contiguous"
 

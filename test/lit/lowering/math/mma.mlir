@@ -81,3 +81,23 @@ gpu.module @to_even [#nvvm.target<chip = "sm_80">] {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @int8 [#nvvm.target<chip = "sm_80">] {
+  // 32 bytes of k at once; sums of int32 wrap around.
+  // CHECK-LABEL: gpu.func @int8(
+  // CHECK-SAME: %[[A:[a-z0-9]+]]: vector<16xi8>, %[[B:[a-z0-9]+]]: vector<8xi8>
+  // CHECK: vector.bitcast %[[A]] : vector<16xi8> to vector<4xi32>
+  // CHECK: vector.bitcast %[[B]] : vector<8xi8> to vector<2xi32>
+  // CHECK: nvvm.mma.sync A[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] B[%{{.*}}, %{{.*}}] C[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}]
+  // CHECK-SAME: intOverflowBehavior = #nvvm.mma_int_overflow<wrapped>
+  // CHECK-SAME: multiplicandAPtxType = #nvvm.mma_type<s8>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 32>
+  // CHECK-SAME: !llvm.struct<(i32, i32, i32, i32)>
+  gpu.func @int8(%a: vector<16xi8>, %b: vector<8xi8>, %c: vector<4xi32>, %out: memref<4xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %d = "fuse.mma"(%a, %b, %c) : (vector<16xi8>, vector<8xi8>, vector<4xi32>) -> vector<4xi32>
+    vector.store %d, %out[%c0] : memref<4xi32>, vector<4xi32>
+    gpu.return
+  }
+}

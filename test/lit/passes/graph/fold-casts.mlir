@@ -208,3 +208,56 @@ func.func @casts_of_two_calls(%x: tensor<8xf32>) -> tensor<8xf16> {
   } -> tensor<8xf16>
   return %2 : tensor<8xf16>
 }
+
+// -----
+
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#b = affine_map<(d0, d1, d2) -> (d1, d2)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// A product of integers that are both widened by sign reads the narrow ones.
+// CHECK-LABEL: func.func @product(
+// CHECK-SAME: %[[X:.*]]: tensor<4x32xi8>, %[[W:.*]]: tensor<8x32xi8>, %[[U:.*]]: tensor<8x32xi16>
+// CHECK: linalg.generic {{.*}} ins(%[[X]], %[[W]] : tensor<4x32xi8>, tensor<8x32xi8>)
+// CHECK-NEXT: ^bb0(%[[A:.*]]: i8, %[[B:.*]]: i8, %[[SUM:.*]]: i32):
+// CHECK-DAG: %[[AW:.*]] = arith.extsi %[[A]] : i8 to i32
+// CHECK-DAG: %[[BW:.*]] = arith.extsi %[[B]] : i8 to i32
+// CHECK: %[[P:.*]] = arith.muli %[[AW]], %[[BW]] : i32
+// CHECK-NEXT: arith.addi %[[SUM]], %[[P]] : i32
+// Operands of two types stay wide.
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<4x32xi32>, tensor<8x32xi32>)
+func.func @product(%x: tensor<4x32xi8>, %w: tensor<8x32xi8>, %u: tensor<8x32xi16>) -> (tensor<4x8xi32>, tensor<4x8xi32>) {
+  %zero = arith.constant 0 : i32
+  %ex = tensor.empty() : tensor<4x32xi32>
+  %ew = tensor.empty() : tensor<8x32xi32>
+  %ey = tensor.empty() : tensor<4x8xi32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x32xi8>) outs(%ex : tensor<4x32xi32>) {
+  ^bb0(%a: i8, %out: i32):
+    %n = arith.extsi %a : i8 to i32
+    linalg.yield %n : i32
+  } -> tensor<4x32xi32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%w : tensor<8x32xi8>) outs(%ew : tensor<8x32xi32>) {
+  ^bb0(%a: i8, %out: i32):
+    %n = arith.extsi %a : i8 to i32
+    linalg.yield %n : i32
+  } -> tensor<8x32xi32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%u : tensor<8x32xi16>) outs(%ew : tensor<8x32xi32>) {
+  ^bb0(%a: i16, %out: i32):
+    %n = arith.extsi %a : i16 to i32
+    linalg.yield %n : i32
+  } -> tensor<8x32xi32>
+  %3 = linalg.fill ins(%zero : i32) outs(%ey : tensor<4x8xi32>) -> tensor<4x8xi32>
+  %4 = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%0, %1 : tensor<4x32xi32>, tensor<8x32xi32>) outs(%3 : tensor<4x8xi32>) {
+  ^bb0(%l: i32, %r: i32, %sum: i32):
+    %p = arith.muli %l, %r : i32
+    %s = arith.addi %sum, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<4x8xi32>
+  %5 = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]} ins(%0, %2 : tensor<4x32xi32>, tensor<8x32xi32>) outs(%3 : tensor<4x8xi32>) {
+  ^bb0(%l: i32, %r: i32, %sum: i32):
+    %p = arith.muli %l, %r : i32
+    %s = arith.addi %sum, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<4x8xi32>
+  return %4, %5 : tensor<4x8xi32>, tensor<4x8xi32>
+}
