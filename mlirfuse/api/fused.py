@@ -13,19 +13,12 @@ import numpy as np
 
 from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable, reasons, spec_text
 from mlirfuse.api.interpreted_results import write_results
-from mlirfuse.api.options import (
-    INTERPRET,
-    Fusion,
-    GridReductionKind,
-    MixOrder,
-    Options,
-    check_names,
-    check_options,
-    device_target,
-)
+from mlirfuse.api.options import Fusion, GridReductionKind, MixOrder, Options, check_names, check_options
 from mlirfuse.api.parameters import in_order
 from mlirfuse.api.recompiles import Signatures
+from mlirfuse.api.row_counts import NO_ROWS, RowCounts
 from mlirfuse.api.signature import Extents, Static
+from mlirfuse.api.targets import INTERPRET, device_target
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.builder.extents import Reordered
 from mlirfuse.builder.spec import ArgumentSpec
@@ -102,6 +95,7 @@ class Fused(Generic[_P, _R]):
         self._fast_math, self._fusion = fast_math, fusion == "auto"
         self._mix_order, self._grid_reduction = mix_order, grid_reduction
         self._lock = RLock()
+        self._rows, self._counts_rows = RowCounts(), not (schedule or tune or dynamic_products)
         self._static: dict[tuple[ArgumentSpec, ...], Static] = {}
         self._compiled: dict[tuple[object, ...], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
@@ -215,6 +209,7 @@ class Fused(Generic[_P, _R]):
         device: str | None = None,
         copies: tuple[int, ...] = (),
         order: Reordered | None = None,
+        assumed: int | None = None,
         *,
         dynamic: tuple[bool, bool],
     ) -> Lowered:
@@ -227,7 +222,7 @@ class Fused(Generic[_P, _R]):
             fusion=self._fusion,
             known=order,
         )
-        set_requests(module, self._schedules, self._mix_order, self._grid_reduction, copies)
+        set_requests(module, self._schedules, self._mix_order, self._grid_reduction, copies, assumed)
         return Lowered(module, target, notes, self._fast_math, tuned=True, device=device)
 
     def _compile(
@@ -245,21 +240,28 @@ class Fused(Generic[_P, _R]):
             dynamic = describe(Extents())
             while True:
                 static = self._static.get(dynamic, Static())
-                specs = describe(Extents(static))
-                known = self._compiled.get((specs, target, device, copies))
-                if known is not None:
-                    return known
+                key = (describe(Extents(static)), target, device, copies)
+                if key in self._compiled:
+                    return self._compiled[key]
+                rows = self._rows.of(dynamic, static.needed, *key) if self._counts_rows else NO_ROWS
+                if rows.known is not None:
+                    return self._compiled.setdefault(key, rows.known)
+                extents = Extents(static.without(rows.sources))
+                specs, order = describe(extents), static.reordered
                 try:
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
-                    notes = (note, *reasons(specs, static, self._names))
-                    order, at_run_time = static.reordered, (self._dynamic_products, self._dynamic_reductions)
-                    lowered = self._lower(specs, target, notes, device, copies, order, dynamic=at_run_time)
+                    notes = (note, *reasons(specs, extents.static, self._names))
+                    at_run_time = self._dynamic_products or bool(rows.sources), self._dynamic_reductions
+                    typical = extents.typical
+                    lowered = self._lower(specs, target, notes, device, copies, order, typical, dynamic=at_run_time)
                     compiled = lowered.compile_to_interpret() if self._interprets else lowered.compile()
                 except (NeedsStatic, UnreadExtentError, ChangesOrder) as need:
-                    self._static[dynamic] = static.after(need)
+                    if not self._rows.cannot_be_dynamic(rows):
+                        self._static[dynamic] = static.after(need)
+                        self._rows.need(dynamic, need)
                     continue
-                self._compiled[(specs, target, device, copies)] = compiled
-                return compiled
+                if self._rows.take(rows, compiled):
+                    return self._compiled.setdefault(key, compiled)
 
     def _prepare(
         self, arguments: tuple[Argument, ...], copies: tuple[int, ...] = ()
@@ -373,8 +375,8 @@ def fuse(
             atomically; for float32 sums only, whose last bits then differ from run to run. `auto` is the fastest of the
             first three by the cost model. An explicit choice is an error in a function without grid reductions, and is
             ignored at a single row.
-        dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
-            compiled anew for each number of rows, because the best tile and split depend on it.
+        dynamic_products: makes one kernel for all leading extents of matrix products too. By default the first call's
+            are numbers, and of later ones several share a kernel where that is predicted to lose little.
         dynamic_reductions: reduces leading dimensions of any extent in one kernel too: for `max` and `min`, and, in a
             second kernel, where further dimensions are reduced. A kernel for each extent may be faster.
         fusion: `off` compiles a kernel an operation, as libraries without a compiler run one: to compare with, and to

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Literal, TypedDict, get_args
 
-from mlirfuse.errors import ArgumentError, TargetError
+from mlirfuse.errors import ArgumentError
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.renamed_names import renamed, renamed_value
-from mlirfuse.target import Target, target_of
-
-INTERPRET = "interpret"
-"""The target that runs NumPy arrays on the CPU."""
+from mlirfuse.target import Target
 
 MixOrder = Literal["auto", "fused", "split"]
 """How to compile reductions over different dimensions of the same data; see `fuse`."""
@@ -75,12 +72,3 @@ def _is_schedule(schedule: object) -> bool:
     if isinstance(schedule, Mapping):
         return all(isinstance(name, str) and isinstance(entry, Schedule) for name, entry in schedule.items())
     return schedule is None or isinstance(schedule, Schedule)
-
-
-def device_target(target: str | Target) -> Target:
-    """`target_of`, whose error says that there is the interpreter too."""
-    try:
-        return target_of(target)
-    except TargetError as error:
-        hint = f"{error.hint}; or {INTERPRET!r}, which runs on the CPU"
-        raise TargetError(error.message, hint=hint) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.builder.extents import UNCHANGED, Reordered
@@ -37,6 +38,10 @@ class Static:
 
     needed: frozenset[Source] = frozenset()
     reordered: Reordered = UNCHANGED
+
+    def without(self, sources: frozenset[Source]) -> Static:
+        """With some dimensions that the function needs as numbers left dynamic."""
+        return replace(self, needed=self.needed - sources)
 
     def has(self, source: Source, extent: int) -> bool:
         """Whether a dimension is compiled for its extent, which is so many."""
@@ -76,6 +81,11 @@ class Extents:
         self.static = static
         self.names: dict[int, str] = {}
         self.rows: frozenset[int] = frozenset()
+
+    @property
+    def typical(self) -> int | None:
+        """The geometric mean of the numbers that have names; None where none has."""
+        return round(prod(self.names) ** (1 / len(self.names))) if self.names else None
 
     def observe(self, shapes: Iterable[Sequence[int]]) -> None:
         """Records the leading and last extents of an array; called for all arrays before `spec`."""

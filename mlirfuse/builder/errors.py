@@ -28,10 +28,12 @@ class NeedsStatic(TraceError):
     Attributes:
         symbol: the extent's name.
         sources: (argument, dimension) pairs of the function's arguments that have this extent.
+        tiled: whether a matrix product's tile is all that needs the number.
     """
 
     symbol: str
     sources: tuple[tuple[int, int], ...]
+    tiled: bool = False
 
 
 class ChangesOrder(TraceError):

@@ -189,12 +189,14 @@ Extent = int | Dim
 Shape = tuple[Extent, ...]
 
 
-def needs_static(extent: Dim, what: str) -> NoReturn:
-    """Raises `NeedsStatic` for the first symbol of the extent; `what` names the operation that needs the number."""
-    needs_static_symbols(extent.symbols[:1], what)
+def needs_static(extent: Dim, what: str, *, tiled: bool = False) -> NoReturn:
+    """Raises `NeedsStatic` for the first symbol of the extent; `what` names the operation that needs the number, and
+    `tiled` says that it only needs it for a tile.
+    """
+    needs_static_symbols(extent.symbols[:1], what, tiled=tiled)
 
 
-def needs_static_symbols(symbols: Sequence[Symbol], what: str) -> NoReturn:
+def needs_static_symbols(symbols: Sequence[Symbol], what: str, *, tiled: bool = False) -> NoReturn:
     """Raises `NeedsStatic` for these symbols; `what` names the operation that needs the numbers."""
     symbol = symbols[0].root
     error = NeedsStatic(
@@ -203,6 +205,7 @@ def needs_static_symbols(symbols: Sequence[Symbol], what: str) -> NoReturn:
     )
     error.symbol = symbol.name
     error.sources = tuple(source for each in symbols for source in each.root.sources)
+    error.tiled = tiled
     raise at_user_line(error)
 
 

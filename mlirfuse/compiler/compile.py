@@ -17,7 +17,7 @@ from mlirfuse.compiler.predicted import Predicted, Shapes, predicted
 from mlirfuse.compiler.read_host import host_program
 from mlirfuse.dialect.attributes import GRID_REDUCTION, LAUNCH, MIX_ORDER, SCHEDULES
 from mlirfuse.dialect.copies import COPIED_RESULTS
-from mlirfuse.dialect.module_target import set_target
+from mlirfuse.dialect.module_target import set_assumed_extent, set_target
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.lowering.ptx import spills
 from mlirfuse.lowering.ptx.assembler import AssembledKernel, assemble_kernels, chosen_assembler
@@ -312,7 +312,12 @@ class Compiled:
 
 
 def set_requests(
-    module: ir.Module, schedules: Mapping[str, Schedule], mix_order: str, grid_reduction: str, copies: Sequence[int]
+    module: ir.Module,
+    schedules: Mapping[str, Schedule],
+    mix_order: str,
+    grid_reduction: str,
+    copies: Sequence[int],
+    assumed: int | None,
 ) -> None:
     """Attaches the requests of the user, and of a call, to the host function.
 
@@ -322,7 +327,10 @@ def set_requests(
         mix_order: `auto`, `fused` or `split`.
         grid_reduction: the second stage of grid reductions, or `auto`.
         copies: the results that must be arrays of their own.
+        assumed: what dynamic extents are like; None where nobody knows.
     """
+    if assumed is not None:
+        set_assumed_extent(module.operation, assumed)
     if schedules:
         set_schedules(module, schedules)
     if mix_order != "auto":

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -62,7 +62,8 @@ class RecordKey:
         versions = [f"{name}={_version(package)}" for name, package in PACKAGES.items()]
         machine = [self.target.chip, f"sms={self.target.sms}", f"device={self.device or 'unknown'}"]
         asked = f"grid_reduction={self.grid_reduction}"
-        return " ".join([*versions, f"schedule={_format()}", *machine, asked, _text(self.problem)])
+        problem = self.problem if isinstance(self.problem, Problem) else replace(self.problem, assumed=None)
+        return " ".join([*versions, f"schedule={_format()}", *machine, asked, _text(problem)])
 
 
 @dataclass(frozen=True)

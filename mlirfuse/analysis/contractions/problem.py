@@ -13,6 +13,7 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
+from mlirfuse.dialect.module_target import assumed_extent_around
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -32,8 +33,10 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
     reductions = [op for op in space.reduced if op != contraction.structure.op]
     over = {d for reduction in reductions for d in space.reduced[reduction]}
+    batch = tuple(space.extents[d] for d in contraction.batch)
+    dynamic = None in (*batch, space.extents[contraction.m], space.extents[contraction.n])
     return ContractionProblem(
-        batch=tuple(space.extents[d] for d in contraction.batch),
+        batch=batch,
         m=space.extents[contraction.m],
         n=space.extents[contraction.n],
         k=k,
@@ -56,6 +59,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             for f in operands
         ),
         residual_bytes=_residual_bytes(kernel, space, contraction),
+        assumed=assumed_extent_around(kernel) if dynamic else None,
     )
 
 

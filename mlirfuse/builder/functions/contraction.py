@@ -66,9 +66,9 @@ def _check_shapes(left: TensorBase, right: TensorBase) -> None:
     inner, outer = left.shape[-1], right.shape[-2 if right.ndim > 1 else -1]
     # The schedule depends on rows and columns too, unless the caller wants one kernel for all extents.
     tiled_by = () if left.state.dynamic_products else (*left.shape[-2:-1], *right.shape[-1:])
-    for extent in (inner, outer, *tiled_by):
+    for number, extent in enumerate((inner, outer, *tiled_by)):
         if isinstance(extent, Dim):
-            needs_static(extent, f"matmul of {shapes}")
+            needs_static(extent, f"matmul of {shapes}", tiled=number > 1)
     if not same(inner, outer):
         raise at_user_line(
             ShapeError(f"matmul of shapes {shapes}: {inner} columns do not match {outer} rows", hint="transpose one")

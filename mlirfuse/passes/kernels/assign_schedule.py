@@ -202,7 +202,7 @@ def _choose(
     if tried:
         return choose_contraction_again(tried, problem, target, machine, legal), "chosen again"
     unknown = None in (*problem.batch, problem.m, problem.n)
-    guess = f", with dynamic extents assumed to be {UNKNOWN_EXTENT}," if unknown else ""
+    guess = f", with dynamic extents assumed to be {problem.assumed or UNKNOWN_EXTENT}," if unknown else ""
     return choose_contraction(problem, target, machine), f"chosen{guess}"
 
 

@@ -19,7 +19,7 @@ from mlirfuse.target import LINE
 T = TypeVar("T")
 
 UNKNOWN_EXTENT = 4096
-"""What a dynamic extent is taken to be."""
+"""What a dynamic extent is taken to be where the problem has no better guess."""
 
 KEPT = 0.5
 """Share of the L2 whose lines are still there when they are read again: its two sides both keep what both have read."""
@@ -30,15 +30,15 @@ block copies for itself."""
 
 
 def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
-    """Tiles of the result; dynamic extents are taken to be `UNKNOWN_EXTENT`."""
+    """Tiles of the result; dynamic extents are as assumed, or `UNKNOWN_EXTENT`."""
     return prod(-(-extent // size) for extent, size in zip(extents_of(schedule, problem), schedule.tile, strict=True))
 
 
 def extents_of(schedule: Schedule, problem: ContractionProblem) -> list[int]:
-    """Of the result, in the order of the schedule's tile; dynamic ones are taken to be `UNKNOWN_EXTENT`."""
+    """Of the result, in the order of the schedule's tile; dynamic ones are as assumed, or `UNKNOWN_EXTENT`."""
     assert schedule.contraction is not None
     outer = [problem.n, problem.m] if schedule.contraction.swapped else [problem.m, problem.n]
-    return [extent or UNKNOWN_EXTENT for extent in (*problem.batch, *outer)]
+    return [extent or problem.assumed or UNKNOWN_EXTENT for extent in (*problem.batch, *outer)]
 
 
 def contiguous_bytes(problem: ContractionProblem) -> list[int]:
@@ -73,12 +73,13 @@ class ContractionGrid:
     @cached_property
     def batch(self) -> int:
         """Products."""
-        return prod(extent or UNKNOWN_EXTENT for extent in self.problem.batch)
+        return prod(extents_of(self.schedule, self.problem)[:-2])
 
     @cached_property
     def sides(self) -> tuple[int, int]:
         """Rows and columns of the result."""
-        return self.swapped(self.problem.m or UNKNOWN_EXTENT, self.problem.n or UNKNOWN_EXTENT)
+        rows, columns = extents_of(self.schedule, self.problem)[-2:]
+        return rows, columns
 
     def swapped(self, first: T, second: T) -> tuple[T, T]:
         """What belongs to the operands A and B, in the order of the tile's sides."""

@@ -34,6 +34,7 @@ class ContractionProblem:
             type; 0 where there is none.
         unmapped: whether no tensor map describes an operand, as its strides may be negative or it is a gathered view.
         step_divides: elements of k that steps copied by tensor maps must divide; 0 for any.
+        assumed: what extents that are None are expected to be; None where nobody knows, and where all are numbers.
     """
 
     batch: tuple[int | None, ...]
@@ -54,6 +55,7 @@ class ContractionProblem:
     unmapped: bool = False
     outer_k: int = 1
     step_divides: int = 0
+    assumed: int | None = None
 
     @property
     def summed(self) -> int:

@@ -33,7 +33,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
 
     Args:
         schedule: the schedule.
-        problem: the contraction; extents that are None are taken to be `UNKNOWN_EXTENT`.
+        problem: the contraction; extents that are None are as it assumes, or `UNKNOWN_EXTENT`.
         machine: the speeds of the device.
     """
     grid = ContractionGrid(schedule, problem, machine, _resident(schedule, problem, machine))
