@@ -52,7 +52,7 @@ def test_operands_that_no_tile_can_read_are_copied_to_another_order() -> None:
     fused = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y), target="interpret")
     np.testing.assert_array_equal(np.asarray(fused(x, y)), np.full((1, 8, 8), 4096))
     lowered = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y)).lower(
-        mf.TensorSpec((1, 8, 64, 64), mf.float16), mf.TensorSpec((1, 64, 8, 64), mf.float16)
+        mf.TensorSpec((4, 8, 512, 512), mf.float16), mf.TensorSpec((4, 512, 8, 512), mf.float16)
     )
     assert "fuse-permute-operands: applied: operand 1" in lowered.compile().explain(verbose=True)
 

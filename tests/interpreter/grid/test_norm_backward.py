@@ -133,9 +133,9 @@ def test_one_kernel_or_several(name: str) -> None:
     backward = BACKWARD[name]
     inputs = backward.inputs(33, 384, F16)
     specs = backward.specs(384, F16)
-    for request, launches in (("auto", {1}), ("fused", {1}), ("split", {1} if name in ONE_ORDER else {2, 3, 4})):
+    for request, kernels in (("auto", {1}), ("fused", {1}), ("split", {1} if name in ONE_ORDER else {2, 3, 4})):
         compiled = mf.fuse(backward.fn, mix_order=request).lower(*specs).compile()
-        assert len(compiled.program.launches) in launches
+        assert len(compiled.schedules) in kernels
         backward.check(interpreter.run(compiled.module_at("gpu"), name, inputs), inputs)
 
 
@@ -149,7 +149,7 @@ def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
     x = mf.TensorSpec(("rows", 384), mf.float16)
     compiled = mf.fuse(deviations, mix_order="auto").lower(x).compile()
     reason = "it uses a reduction over the grid in every tile, which takes a second pass"
-    assert len(compiled.program.launches) == 2
+    assert len(compiled.schedules) == 2
     assert reason in compiled.explain(verbose=True)
     with pytest.raises(mf.MlirFuseError, match=reason):
         mf.fuse(deviations, mix_order="fused").lower(x).compile()

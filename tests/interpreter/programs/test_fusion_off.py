@@ -105,7 +105,7 @@ def test_explain_says_why() -> None:
 
 def test_schedules_and_mix_order_go_with_it() -> None:
     specs = [mf.TensorSpec((None, 32), mf.float32)] * 2
-    assert len(mf.fuse(gradients, fusion="off", mix_order="split").lower(*specs).compile().infos) == 3
+    assert len(mf.fuse(gradients, fusion="off", mix_order="split").lower(*specs).compile().schedules) == 3
     with pytest.raises(mf.MlirFuseError, match="mix_order='fused' asks for fusion, and fusion is 'off'"):
         mf.fuse(gradients, mix_order="fused").with_options(fusion="off")
 
