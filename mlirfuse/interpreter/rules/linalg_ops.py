@@ -111,7 +111,8 @@ def _read(operand: np.ndarray, index: Sequence[Any], shape: Sequence[int]) -> np
 def _view(axes: Sequence[Sequence[int]], source: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """An array whose dimensions run along those of its source that `axes` lists."""
     strides = [sum(source.strides[d] for d in dims) for dims in axes]
-    return np.lib.stride_tricks.as_strided(source, shape, strides)
+    plain = source.view(f"u{source.itemsize}")  # NumPy's own dtypes alone can be strided: float8 is none
+    return np.lib.stride_tricks.as_strided(plain, shape, strides).view(source.dtype)
 
 
 @suspending("linalg.generic")

@@ -106,8 +106,8 @@ def test_same_results_of_shorter_steps(dtype):
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_steps_of_one_element_of_batches_that_lie_innermost(dtype):
     """Rows of a step then lie together, but a vector along them would leave its only element along k."""
-    x = np.random.default_rng(0).integers(-2, 3, (16, 16, 3)).astype(dtype).T
-    w = np.random.default_rng(1).integers(-2, 3, (3, 16, 31)).astype(dtype)
+    x = np.random.default_rng(0).integers(-2, 3, (64, 64, 3)).astype(dtype).T
+    w = np.random.default_rng(1).integers(-2, 3, (3, 64, 31)).astype(dtype)
     specs = mf.TensorSpec(x.shape, x.dtype, align=8, strides=(1, None, None)), mf.TensorSpec(w.shape, w.dtype)
     fn = mf.fuse(mf.matmul, target="sm_90a")
     _, chosen = fn.lower(*specs)._compile({})

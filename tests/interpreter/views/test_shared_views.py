@@ -69,7 +69,7 @@ CASES: tuple[tuple[Any, tuple[int, ...]], ...] = (
 def test_one_kernel_reads_the_data_once(function: Any, shape: tuple[int, ...], stage: str) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float16)
     compiled = mf.fuse(function, target="sm_90a", mix_order="fused").lower(mf.TensorSpec(shape, mf.float16)).compile()
-    assert len(compiled.program.launches) == 1
+    assert len(compiled.schedules) == 1
     results = interpreter.run(compiled.module_at(stage), function.__name__, [x], sms=3, order="random", seed=1)
     for result, exact in zip(results, reference(function, x), strict=True):
         np.testing.assert_allclose(result, exact, rtol=1e-4, atol=1e-4)
@@ -78,7 +78,7 @@ def test_one_kernel_reads_the_data_once(function: Any, shape: tuple[int, ...], s
 @pytest.mark.parametrize("function", [norm_and_columns, stored_and_columns, columns_and_rows])
 def test_any_number_of_batches(function: Any) -> None:
     spec = mf.TensorSpec(("batches", 5, 64), mf.float16)
-    assert len(mf.fuse(function, target="sm_90a").lower(spec).compile().program.launches) == 1
+    assert len(mf.fuse(function, target="sm_90a").lower(spec).compile().schedules) == 1
     fused = mf.fuse(function, target="interpret", mix_order="fused")
     for batches in (0, 1, 4):
         x = np.random.default_rng(0).standard_normal((batches, 5, 64)).astype(np.float16)
