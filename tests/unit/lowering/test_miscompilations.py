@@ -104,7 +104,6 @@ COMPARED = {
     "clipped": lambda x: mf.where(mf.abs(mf.clip(x, min=-0.5, max=1.5)) + 0.5 > 0, x, 1),
     "exponential": lambda x: mf.where(mf.exp2(mf.abs(x)) * 0.5 + mf.abs(x) >= 0, x, 1),
     "less": lambda x: mf.where(-mf.abs(x) < 1, x, 1),
-    "not less": lambda x: mf.where(~(mf.abs(x) < 0), x, 1),
     "sum of squares": lambda x: mf.where(x * x + mf.abs(x) + 1e-5 > 0, x, 1),
 }
 ORDERED = re.compile(r"setp\.(gt|ge|lt|le)\.f32")

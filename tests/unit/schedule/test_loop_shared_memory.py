@@ -48,7 +48,7 @@ def _bytes(fn: Callable[..., Any], specs: Sequence[mf.TensorSpec]) -> tuple[int,
         )
     module = module_at("gpu", fn, specs)
     with module.context:
-        (function,) = [op for op in nested(module.operation) if op.name == "gpu.func"]
+        function, *_ = [op for op in nested(module.operation) if op.name == "gpu.func"]  # and a second stage
         arguments = function.regions[0].blocks[0].arguments
         buffers = [ir.MemRefType(a.type) for a in arguments if "workgroup" in str(a.type)]
         return sum(-(-prod(b.shape) * from_mlir(b.element_type).bytes // 16) * 16 for b in buffers), estimated

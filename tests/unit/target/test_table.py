@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 
 import pytest
@@ -135,4 +136,4 @@ def test_an_unknown_target_is_an_error_that_says_the_close_one() -> None:
 def test_explain_says_how_a_product_is_multiplied() -> None:
     specs = [mf.TensorSpec((128, 65536), mf.float16)] * 2
     explained = mf.fuse(lambda a, b: a @ b.T, target="sm_90a").lower(*specs).compile().explain(verbose=True)
-    assert ", products by wgmma, k split over 16 block(s)" in explained
+    assert re.search(r", products by wgmma, k split over \d+ block", explained)
