@@ -21,9 +21,10 @@ from mlirfuse.support.rewriting import erase, nested, ops_named
 class LowerMma(Pass):
     """Lowers `fuse.mma` to `nvvm.mma.sync`, and casts of f32 to and from tf32.
 
-    Shapes are m16n8k16, m16n8k8 for tf32, and m16n8k32 for int8. `nvgpu.mma.sync` would do for f16, but has no lowering for bf16, whose operands NVVM takes as
-    32-bit integers. A number in tf32 is such an integer too, with the bits of an f32. Requires that tf32 is rounded to
-    by `to_nearest_away`, and used by nothing but products and `arith.extf` to f32.
+    Shapes are m16n8k16, m16n8k8 for tf32, and m16n8k32 for int8. `nvgpu.mma.sync` would do for f16, but has no
+    lowering for bf16, whose operands NVVM takes as 32-bit integers. A number in tf32 is such an integer too, with the
+    bits of an f32. Requires that tf32 is rounded to by `to_nearest_away`, and used by nothing but products and
+    `arith.extf` to f32.
 
     ```mlir
     %d = "fuse.mma"(%a, %b, %c) : (vector<8xbf16>, vector<4xbf16>, vector<4xf32>) -> vector<4xf32>
