@@ -30,7 +30,7 @@ def obstacle(kernel: ir.Operation) -> str | None:
     dims = {space.reduced.get(s.op, frozenset()) for s in reductions}
     if len(dims) > 1 or any(reduction_depths(structures)[s.op] for s in reductions):
         return "its reductions depend on one another, or are over different dimensions"
-    if any(s.op.name not in JOINT_REDUCTIONS and not _starts_neutral(s) for s in reductions):
+    if any(s.op.name not in JOINT_REDUCTIONS and not starts_neutral(s) for s in reductions):
         return "a reduction does not start from its neutral element"
     if any(s.op.name == "fuse.moments" for s in reductions) and any(
         space.extents[d] is None for d in space.reduced_dims
@@ -109,7 +109,7 @@ def divisible_dims(kernel: ir.Operation, space: IterationSpace, structures: Sequ
     return tuple(d for d in known if joined and d not in apart)
 
 
-def _starts_neutral(structure: OpStructure) -> bool:
+def starts_neutral(structure: OpStructure) -> bool:
     """Whether a reduction starts from a fill with its neutral element."""
     fill = defining_op(structure.operands[-1])
     constant = None if fill is None or fill.name != "linalg.fill" else defining_op(fill.operands[0])

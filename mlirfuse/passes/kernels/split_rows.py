@@ -8,20 +8,19 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.combining import combiner_of, neutral
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, is_tile_program, kernels, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.reduction_parts import starts_neutral
 from mlirfuse.dialect.attributes import SCHEDULE, STRIDES
 from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.row_split import ROWS, RowSplit, leading_to
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.rows.parts import row_parts
-from mlirfuse.support.rewriting import defining_op
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def _obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[
         return "an op before the reduction is not a linalg.generic with one result"
     if space.value_axes[reduction.op.results[0]] != (0,) or ROWS not in space.use_axes.values():
         return "the reduction does not read rows from memory, or gives more than one number a row"
-    if not _starts_neutral(reduction):
+    if not starts_neutral(reduction):
         return "the reduction's initial value is not its neutral element"
     if any(1 in space.loops[s.op] for s in structures if s not in first_stage):
         return "an op after the reduction runs over whole rows"
@@ -105,13 +104,3 @@ def _obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[
     if any(use.owner.name not in sizes for op in dims for use in op.results[0].uses):
         return "it computes with an extent"
     return None
-
-
-def _starts_neutral(structure: OpStructure) -> bool:
-    """Whether a reduction starts from a fill with its neutral element."""
-    fill = defining_op(structure.operands[-1])
-    constant = None if fill is None or fill.name != "linalg.fill" else defining_op(fill.operands[0])
-    if constant is None or constant.name != "arith.constant":
-        return False
-    element = ir.RankedTensorType(structure.op.results[0].type).element_type
-    return bool(constant.attributes["value"] == neutral(combiner_of(structure).name, element))
