@@ -1,9 +1,10 @@
 """Compares predicted with measured times of candidates: how near they are, how well they rank, and what they choose.
 
-    python benchmarks/prediction.py [FILE] [--registers] [--worst N] [--plot PNG] [--reduce FILE]
+    python benchmarks/prediction.py [FILE...] [--registers] [--choose] [--worst N] [--plot PNG] [--reduce FILE]
 
-FILE is what `candidates.py` wrote, or the reduced form of it in `results/`. Candidates that spill are counted, and left
-out of the figures, as the compiler launches none. No GPU is needed.
+A FILE is what `candidates.py` wrote, or the reduced form of it in `results/`. Candidates that spill are counted, and
+left out of the figures, as the compiler launches none. Candidates of one program are compared within a file only, whose
+kernels one version of the compiler made. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -13,20 +14,27 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from math import exp, log, prod, sqrt
 from pathlib import Path
 from typing import Any
 
+from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
+from mlirfuse.schedule.choice import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.schedule.predict import Prediction, predict
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import target_of
 
-RESULTS = Path(__file__).parent / "results" / "candidates-h200.json"
+RESULTS = tuple(
+    Path(__file__).parent / "results" / name for name in ("candidates-h200.json", "candidates_later-h200.json")
+)
 NEAR = 1.25
 """Ratio of predicted to measured time, or its inverse, up to which a prediction is near."""
 
@@ -36,6 +44,7 @@ FEWEST_RANKED = 5
 MOST = 14
 """Candidates of a program in the reduced form, at most."""
 
+FIELDS = {field.name for field in fields(Problem)}
 WAYS = ("vector", "lanes", "warps", "repeats", "blocks", "inner", "run", "shift_to", "realigned")
 
 
@@ -44,6 +53,7 @@ class Measured:
     """A candidate that was measured.
 
     Attributes:
+        file: the stem of the file that has it.
         program: its program's text.
         family: which family proposed it.
         problem: the kernel's, with the extents of the call.
@@ -53,6 +63,7 @@ class Measured:
         stack: bytes of a thread's stack, which holds what is spilled.
     """
 
+    file: str
     program: str
     family: str
     problem: Problem
@@ -91,13 +102,14 @@ class Figures:
 def main() -> int:
     """Prints the figures of a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="?", type=Path, default=RESULTS, help="measured candidates")
+    parser.add_argument("files", nargs="*", type=Path, default=RESULTS, help="measured candidates")
     parser.add_argument("--registers", action="store_true", help="predict with the registers that the assembler used")
-    parser.add_argument("--worst", type=int, default=5, metavar="N", help="worst predictions to print of each family")
+    parser.add_argument("--choose", action="store_true", help="compare what the compiler chooses of all candidates")
+    parser.add_argument("--worst", type=int, default=5, metavar="N", help="worst predictions and choices to print")
     parser.add_argument("--plot", type=Path, metavar="PNG", help="file of a scatter plot")
     parser.add_argument("--reduce", type=Path, metavar="FILE", help="write the reduced form and end")
     options = parser.parse_args()
-    measured = read(options.file)
+    measured = [m for path in options.files for m in read(path)]
     if options.reduce:
         options.reduce.write_text(reduced(measured))
         return 0
@@ -105,11 +117,19 @@ def main() -> int:
     kept = [m for m in measured if not m.stack]
     times = predicted(kept, machine, registers=options.registers)
     print(f"all          {figures(kept, times)}; {len(measured) - len(kept)} more spill")
+    for name in dict.fromkeys(m.file for m in kept):
+        print(f"{name:12} {figures(*_part(kept, times, 'file', name))}")
     for family in dict.fromkeys(m.family for m in kept):
-        part = [(m, t) for m, t in zip(kept, times, strict=True) if m.family == family]
-        print(f"{family:12} {figures(*zip(*part, strict=True))}")
-        for m, t in sorted(part, key=lambda pair: -abs(log(pair[1].microseconds / pair[0].us)))[: options.worst]:
+        part = _part(kept, times, "family", family)
+        print(f"{family:12} {figures(*part)}")
+        worst = sorted(zip(*part, strict=True), key=lambda pair: -abs(log(pair[1].microseconds / pair[0].us)))
+        for m, t in worst[: options.worst]:
             print(f"    {_line(m, t)}")
+    print("choice")
+    for ratio, chosen, best in sorted(choices(kept, times), key=lambda each: -each[0])[: options.worst]:
+        print(f"    {ratio:.2f} {_line(*chosen)}\n         {_line(*best)}")
+    if options.choose:
+        print(f"of all candidates {_chosen(kept, machine)}")
     if options.plot:
         plot(kept, times, options.plot)
     return 0
@@ -124,18 +144,57 @@ def figures(measured: Sequence[Measured], times: Sequence[Prediction]) -> Figure
     """How near predictions are, how they rank each program's candidates, and what they choose."""
     pairs = [(m, t.microseconds) for m, t in zip(measured, times, strict=True)]
     errors = [log(t / m.us) for m, t in pairs]
-    programs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for m, t in pairs:
-        programs[m.program].append((t, m.us))
-    chosen = [log(min(each)[1] / min(us for _, us in each)) for each in programs.values()]
-    ranks = [_rank_correlation(each) for each in programs.values() if len(each) >= FEWEST_RANKED]
+    programs = _programs(pairs)
+    ranks = [_rank_correlation([(t, m.us) for m, t in each]) for each in programs if len(each) >= FEWEST_RANKED]
+    regrets = [log(ratio) for ratio, *_ in choices(measured, times)]
     return Figures(
         count=len(pairs),
         near=sum(abs(e) <= log(NEAR) for e in errors) / len(errors),
         error=sqrt(sum(e * e for e in errors) / len(errors)),
         rank=sum(ranks) / len(ranks) if ranks else 1.0,
-        choice=exp(sum(chosen) / len(chosen)),
+        choice=exp(sum(regrets) / len(regrets)),
     )
+
+
+Timed = tuple[Measured, Prediction]
+
+
+def choices(measured: Sequence[Measured], times: Sequence[Prediction]) -> list[tuple[float, Timed, Timed]]:
+    """Of each program the time of the candidate that is predicted to be the fastest to that of the fastest; both."""
+    found = []
+    for each in _programs(list(zip(measured, times, strict=True))):
+        chosen = min(each, key=lambda pair: pair[1].microseconds)
+        best = min(each, key=lambda pair: pair[0].us)
+        found.append((chosen[0].us / best[0].us, chosen, best))
+    return found
+
+
+def _programs(pairs: Iterable[tuple[Measured, Any]]) -> list[list[tuple[Measured, Any]]]:
+    """The pairs of each program of each file."""
+    programs = defaultdict(list)
+    for m, t in pairs:
+        programs[m.file, m.program].append((m, t))
+    return list(programs.values())
+
+
+def _part(
+    measured: Sequence[Measured], times: Sequence[Prediction], field: str, value: str
+) -> tuple[list[Measured], list[Prediction]]:
+    """Those with a value of a field."""
+    places = [i for i, m in enumerate(measured) if getattr(m, field) == value]
+    return [measured[i] for i in places], [times[i] for i in places]
+
+
+def _chosen(measured: Sequence[Measured], machine: MachineModel) -> str:
+    """How the compiler's choice of all candidates compares with the fastest measured one, where it was measured."""
+    target = target_of(machine.chip)
+    ratios, programs = [], _programs((m, None) for m in measured)
+    for each in programs:
+        with suppress(ScheduleError):
+            chosen = choose_schedule(each[0][0].problem, target, machine=machine)
+            ratios += [m.us / min(m.us for m, _ in each) for m, _ in each if m.schedule == chosen]
+    mean = exp(sum(map(log, ratios)) / max(1, len(ratios)))
+    return f"choice {mean:.3f} in {len(ratios)} programs of {len(programs)} whose choice was measured"
 
 
 def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
@@ -183,16 +242,15 @@ def read(path: Path) -> list[Measured]:
     text = path.read_text()
     if path.suffix == ".jsonl":
         entries = (json.loads(line) for line in text.splitlines())
-        return [m for entry in entries if (m := _measured(entry)) is not None]
+        return [m for entry in entries if (m := _measured(entry, path.stem)) is not None]
     plain = json.loads(text)
     layouts = [BlockedLayout(**dict(zip(WAYS, map(tuple, each), strict=False))) for each in plain["layouts"]]
     found = []
     for program in plain["programs"]:
         problem = _problem(program["problem"])
         for family, schedule, us, registers, stack in program["candidates"]:
-            found.append(
-                Measured(program["program"], family, problem, _schedule(schedule, layouts), us, registers, stack)
-            )
+            made = _schedule(schedule, layouts)
+            found.append(Measured(path.stem, program["program"], family, problem, made, us, registers, stack))
     return found
 
 
@@ -239,7 +297,7 @@ def _short(value: Any, layouts: dict[BlockedLayout, int]) -> Any:
     return value
 
 
-def _measured(entry: dict[str, Any]) -> Measured | None:
+def _measured(entry: dict[str, Any], file: str) -> Measured | None:
     """An entry of `candidates.py`; None for chosen schedules, contractions, failures, and unknown extents."""
     if entry.get("chosen") or "us" not in entry or entry["kind"] != "rows":
         return None
@@ -248,7 +306,8 @@ def _measured(entry: dict[str, Any]) -> Measured | None:
         return None
     schedule = _schedule(entry["schedule"], [])
     stack = max(entry["stack"], default=0)
-    return Measured(entry["program"], entry["family"], problem, schedule, entry["us"], entry["registers"][0], stack)
+    program, family, us, registers = (entry[name] for name in ("program", "family", "us", "registers"))
+    return Measured(file, program, family, problem, schedule, us, registers[0], stack)
 
 
 def _with_shapes(problem: Problem, shapes: Sequence[Sequence[int]]) -> Problem | None:
@@ -262,10 +321,18 @@ def _with_shapes(problem: Problem, shapes: Sequence[Sequence[int]]) -> Problem |
 
 
 def _problem(plain: dict[str, Any]) -> Problem:
-    loops = {name: _loop(plain[name]) for name in ("persistent_loop", "finer_loop") if plain.get(name)}
-    transposed = {"transposed": TransposedProblem(**plain["transposed"])} if plain.get("transposed") else {}
-    sets = {"extents": tuple(plain["extents"]), "reduced": frozenset(plain["reduced"])}
-    return Problem(**plain | sets | loops | transposed | {"reductions": _reductions(plain.get("reductions", ()))})
+    """A problem; what problems of other versions of the compiler had besides is left out."""
+    parts: dict[str, Any] = {name: _loop(plain[name]) for name in ("persistent_loop", "finer_loop") if plain.get(name)}
+    if plain.get("transposed"):
+        parts["transposed"] = TransposedProblem(**plain["transposed"])
+    parts |= {"extents": tuple(plain["extents"]), "reduced": frozenset(plain["reduced"])}
+    parts["reductions"] = _reductions(plain.get("reductions", ()))
+    parts["arrays"] = tuple(_array(array) for array in plain.get("arrays", ()))
+    return Problem(**{name: value for name, value in (plain | parts).items() if name in FIELDS})
+
+
+def _array(plain: dict[str, Any]) -> ArrayAccess:
+    return ArrayAccess(**plain | {name: tuple(plain[name]) for name in ("dims", "strides")})
 
 
 def _loop(plain: dict[str, Any]) -> PersistentLoopProblem:
