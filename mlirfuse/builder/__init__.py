@@ -47,6 +47,8 @@ from mlirfuse.builder.functions.convolution import (
     conv2d_dgrad,
     conv2d_wgrad,
     conv3d,
+    conv3d_dgrad,
+    conv3d_wgrad,
 )
 from mlirfuse.builder.functions.creation import full_like, ones_like, zeros_like
 from mlirfuse.builder.functions.diagonals import diagonal
@@ -115,6 +117,8 @@ __all__ = [
     "conv2d_dgrad",
     "conv2d_wgrad",
     "conv3d",
+    "conv3d_dgrad",
+    "conv3d_wgrad",
     "cos",
     "diagonal",
     "divide",

@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
+import mlirfuse as mf
+
 Pads = tuple[tuple[int, int], ...]
+
+PASSES = (
+    (mf.conv1d, mf.conv1d_wgrad, mf.conv1d_dgrad),
+    (mf.conv2d, mf.conv2d_wgrad, mf.conv2d_dgrad),
+    (mf.conv3d, mf.conv3d_wgrad, mf.conv3d_dgrad),
+)
+"""By the number of spatial dimensions, less one: the convolution, and the gradients of filters and of images."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlirfuse.builder.array_types import ArrayT
 from mlirfuse.builder.emission.emit import transpose
-from mlirfuse.builder.extents import Dim, needs_static, show
+from mlirfuse.builder.extents import Dim, Shape, needs_static, show
 from mlirfuse.builder.functions.axes import integer
 from mlirfuse.builder.functions.casting import cast, tensor_argument
 from mlirfuse.builder.functions.manipulation import reshape_to
@@ -134,6 +134,25 @@ def conv1d_wgrad(
     return _wgrad("conv1d_wgrad", 1, x, dy, *given)
 
 
+def conv3d_wgrad(
+    x: ArrayT,
+    dy: ArrayT,
+    /,
+    *,
+    kernel_size: Ints,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    layout: str = "NHWC",
+    dtype: object = None,
+    precision: str | None = None,
+) -> ArrayT:
+    """`conv2d_wgrad` over three spatial dimensions."""
+    given = (kernel_size, stride, padding, dilation, groups, layout, dtype, precision)
+    return _wgrad("conv3d_wgrad", 3, x, dy, *given)
+
+
 def conv2d_dgrad(
     dy: ArrayT,
     w: ArrayT,
@@ -176,6 +195,24 @@ def conv1d_dgrad(
     return _dgrad("conv1d_dgrad", 1, dy, w, input_size, stride, padding, dilation, groups, layout, dtype, precision)
 
 
+def conv3d_dgrad(
+    dy: ArrayT,
+    w: ArrayT,
+    /,
+    *,
+    input_size: Ints,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    layout: str = "NHWC",
+    dtype: object = None,
+    precision: str | None = None,
+) -> ArrayT:
+    """`conv2d_dgrad` over three spatial dimensions."""
+    return _dgrad("conv3d_dgrad", 3, dy, w, input_size, stride, padding, dilation, groups, layout, dtype, precision)
+
+
 def _conv(
     function: str,
     rank: int,
@@ -196,9 +233,9 @@ def _conv(
     if filters.shape[-1] * count != images.shape[-1]:
         raise at_user_line(
             ShapeError(
-                f"{function}: w {show(filters.shape)} has {filters.shape[-1]} channels, and x {show(images.shape)} has "
-                f"{images.shape[-1]} in {count} group(s)",
-                hint=f"w needs {_ints(images)[-1] // count} channels, last",
+                f"{function}: w {_given(filters.shape, last)} has {filters.shape[-1]} channels, and x "
+                f"{_given(images.shape, last)} has {images.shape[-1]} in {count} group(s)",
+                hint=f"w needs {_ints(images)[-1] // count} channels, {'last' if last else 'second'}",
             )
         )
     types = _types(function, images, filters, dtype, precision)
@@ -228,7 +265,7 @@ def _wgrad(
     found = windows(function, _ints(images)[1:-1], taps, stride, padding, dilation)
     count = _groups(function, groups, images.shape[-1], grads.shape[-1])
     problem = _problem(images, grads.shape[-1], found, count)
-    _check_gradient(function, grads, problem)
+    _check_gradient(function, grads, problem, last)
     types = _types(function, grads, images, dtype, precision)
     left, right = _cast(grads, images, types)
     result = cast(wgrad(problem, right, left, types), types.result)
@@ -256,7 +293,7 @@ def _dgrad(
     count = _groups(function, groups, None, filters.shape[0])
     channels = _ints(filters)[-1] * count
     problem = Problem(_ints(grads)[0], channels, _ints(filters)[0], tuple(found), count)
-    _check_gradient(function, grads, problem)
+    _check_gradient(function, grads, problem, last)
     types = _types(function, grads, filters, dtype, precision)
     left, right = _cast(grads, filters, types)
     return _result(dgrad(problem, left, right, types), last)
@@ -304,15 +341,24 @@ def _problem(images: TensorBase, filters: Any, found: list[Window], groups: int)
     return Problem(_ints(images)[0], _ints(images)[-1], filters, tuple(found), groups)
 
 
-def _check_gradient(function: str, grads: TensorBase, problem: Problem) -> None:
+def _check_gradient(function: str, grads: TensorBase, problem: Problem, last: bool) -> None:
     expected = (problem.images, *problem.outputs, problem.filters)
-    if tuple(grads.shape) != expected:
-        raise at_user_line(
-            ShapeError(
-                f"{function}: dy has shape {show(grads.shape)}, and the convolution's result has {show(expected)}",
-                hint="P = (H + padding - ((R - 1) * dilation + 1)) // stride + 1",
-            )
+    if tuple(grads.shape) == expected:
+        return
+    names = ("L",) if len(problem.outputs) == 1 else ("D", "H", "W")[-len(problem.outputs) :]
+    outputs = ("P",) if len(names) == 1 else ("O", "P", "Q")[-len(names) :]
+    raise at_user_line(
+        ShapeError(
+            f"{function}: dy has shape {_given(grads.shape, last)}, and the convolution's result has "
+            f"{_given(expected, last)}: {', '.join(outputs)} = {', '.join(map(str, problem.outputs))}",
+            hint=f"{outputs[0]} = ({names[0]} + padding - ((taps - 1) * dilation + 1)) // stride + 1",
         )
+    )
+
+
+def _given(shape: Shape, last: bool) -> str:
+    """A shape with channels last, as the caller's layout has it."""
+    return show(shape if last else (shape[0], shape[-1], *shape[1:-1]))
 
 
 def _cast(left: TensorBase, right: TensorBase, types: ProductTypes) -> tuple[TensorBase, TensorBase]:

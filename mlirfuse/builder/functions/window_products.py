@@ -232,7 +232,10 @@ class _Residues:
 
     def tap(self, a: ir.AffineExpr, j: ir.AffineExpr) -> ir.AffineExpr:
         """The j-th tap that class a meets; past the filter's end where there are fewer."""
-        return self._first(a) + j * self._step
+        place = self._first(a) + j * self._step
+        if self._common > 1:
+            place = place + ir.AffineExpr.get_mod(a + self.window.before, self._common) * self.window.taps
+        return place
 
     def output(self, a: ir.AffineExpr, h: ir.AffineExpr, j: ir.AffineExpr) -> ir.AffineExpr:
         """The output that pixel h of class a meets with its j-th tap; past the end where there is none."""
@@ -240,7 +243,8 @@ class _Residues:
         start = ir.AffineExpr.get_floor_div(a + window.before - self._first(a) * window.dilation, window.stride)
         place = h - j * (window.dilation // self._common) + start
         if window.taps % self._step:
-            place = place + ir.AffineExpr.get_floor_div(self.tap(a, j), window.taps) * far
+            tap = self._first(a) + j * self._step
+            place = place + ir.AffineExpr.get_floor_div(tap, window.taps) * far
         if self._common > 1:
             place = place + ir.AffineExpr.get_mod(a + window.before, self._common) * far
         return place

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.convolutions import Case, dgrad, forward, integers, random_case, wgrad
+from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -29,10 +29,8 @@ LAYERS = [
 def passes(case: Case, arrays: tuple[Any, Any, Any], **more: Any) -> list[Any]:
     """The result and both gradients, of CuPy arrays."""
     x, w, dy = arrays
-    p, rank = case.parameters | more, len(case.sizes)
-    convolve, of_filters, of_images = (
-        (mf.conv1d, mf.conv1d_wgrad, mf.conv1d_dgrad) if rank == 1 else (mf.conv2d, mf.conv2d_wgrad, mf.conv2d_dgrad)
-    )
+    p = case.parameters | more
+    convolve, of_filters, of_images = PASSES[len(case.sizes) - 1]
     return [
         mf.fuse(lambda x, w: convolve(x, w, **p))(x, w),
         mf.fuse(lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p))(x, dy),

@@ -12,7 +12,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.products import Product, pinned_schedule
-from tests.support.convolutions import Case, dgrad, forward, integers, random_case, wgrad
+from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
 
 DTYPES: list[Any] = [np.float16, np.float32, np.int32]
 
@@ -26,11 +26,7 @@ def check_three_passes(case: Case, rng: np.random.Generator, dtype: Any) -> None
     x, w, dy = (integers(rng, shape, dtype) for shape in case.shapes)
     wide = [array.astype(np.int64) for array in (x, w, dy)]
     p = case.parameters
-    convolve, of_filters, of_images = (
-        (mf.conv1d, mf.conv1d_wgrad, mf.conv1d_dgrad)
-        if len(case.sizes) == 1
-        else (mf.conv2d, mf.conv2d_wgrad, mf.conv2d_dgrad)
-    )
+    convolve, of_filters, of_images = PASSES[len(case.sizes) - 1]
     assert (run(lambda x, w: convolve(x, w, **p), x, w) == forward(case, wide[0], wide[1])).all()
     found = run(lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p), x, dy)
     assert (found == wgrad(case, wide[0], wide[2])).all()
@@ -41,7 +37,8 @@ def check_three_passes(case: Case, rng: np.random.Generator, dtype: Any) -> None
 @pytest.mark.parametrize("seed", range(12))
 def test_random_parameters(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    case = random_case(rng, 1 + seed % 2)
+    rank = 1 + seed // 3 % 3
+    case = random_case(rng, rank, 7 if rank < 3 else 4)
     check_three_passes(case, rng, DTYPES[seed % 3])
 
 
@@ -103,6 +100,22 @@ def test_computed_input_is_padded_with_zeros() -> None:
     x, w, _ = (integers(rng, shape, np.int32) for shape in ALIGNED.shapes)
     found = run(lambda x, w: mf.conv2d(x * x + 1, w, padding=1), x, w)
     assert (found == forward(ALIGNED, (x * x + 1).astype(np.int64), w.astype(np.int64))).all()
+
+
+@pytest.mark.parametrize(("stride", "dilation", "padding"), [(2, 2, 1), (4, 2, 2), (3, 3, 0)])
+def test_pixels_that_meet_no_tap_have_no_gradient(stride: int, dilation: int, padding: int) -> None:
+    """Zeros, and not NaN, where filters are infinite."""
+    case = Case(1, (13,), 8, 8, (3,), (stride,), ((padding, padding),), (dilation,))
+    ones = [np.ones(shape, np.float16) for shape in case.shapes]
+    met = dgrad(case, ones[2].astype(np.float64), ones[1].astype(np.float64)) > 0
+    reached = {h for h in range(13) for r in range(3) if (h + padding - r * dilation) % stride == 0}
+    found = run(
+        lambda dy, w: mf.conv1d_dgrad(dy, w, input_size=13, **case.parameters), ones[2], ones[1] * np.float16(np.inf)
+    )
+    apart = [h for h in range(13) if h not in reached]
+    assert apart
+    assert (found[:, apart] == 0).all()
+    assert np.isinf(found[met & ~np.isnan(found)]).all()
 
 
 def test_channels_first_is_transposed_once() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import mlirfuse as mf
 from mlirfuse.errors import ArgumentError, DTypeError, MlirFuseError, ShapeError
 from tests.support.builder_harness import run
-from tests.support.convolutions import Case, dgrad, forward, integers, random_case, wgrad
+from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
 
 X, W, DY = np.ones((2, 8, 9, 6), np.float32), np.ones((4, 3, 3, 6), np.float32), np.ones((2, 6, 7, 4), np.float32)
 
@@ -23,14 +23,12 @@ def test_all_passes(seed: int, rank: int) -> None:
     rng = np.random.default_rng(seed)
     case = random_case(rng, rank, 7 if rank < 3 else 4)
     x, w, dy = (integers(rng, shape, np.int32) for shape in case.shapes)
-    convolve = (mf.conv1d, mf.conv2d, mf.conv3d)[rank - 1]
+    convolve, of_filters, of_images = PASSES[rank - 1]
     assert (run(lambda x, w: convolve(x, w, **case.parameters), x, w) == forward(case, x, w)).all()
-    if rank < 3:
-        of_filters, of_images = ((mf.conv1d_wgrad, mf.conv1d_dgrad), (mf.conv2d_wgrad, mf.conv2d_dgrad))[rank - 1]
-        found = run(lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **case.parameters), x, dy)
-        assert (found == wgrad(case, x, dy)).all()
-        found = run(lambda dy, w: of_images(dy, w, input_size=case.sizes, **case.parameters), dy, w)
-        assert (found == dgrad(case, dy, w)).all()
+    found = run(lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **case.parameters), x, dy)
+    assert (found == wgrad(case, x, dy)).all()
+    found = run(lambda dy, w: of_images(dy, w, input_size=case.sizes, **case.parameters), dy, w)
+    assert (found == dgrad(case, dy, w)).all()
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
@@ -90,8 +88,25 @@ BAD: list[tuple[Any, type[MlirFuseError], str]] = [
     (
         lambda: call(mf.conv2d_wgrad, X, DY, kernel_size=(3, 2)),
         ShapeError,
-        r"the convolution's result has \(2, 6, 8, 4\)",
+        r"the convolution's result has \(2, 6, 8, 4\): P, Q = 6, 8",
     ),
+    (
+        lambda: call(mf.conv2d_wgrad, X, DY[..., :3], kernel_size=3, layout="NCHW"),
+        ShapeError,
+        r"dy has shape \(2, 6, 7, 3\), and the convolution's result has \(2, 6, 7, 4\): P, Q = 7, 4",
+    ),
+    (lambda: call(mf.conv2d_wgrad, X, DY[:1], kernel_size=3), ShapeError, r"has \(2, 6, 7, 4\)"),
+    (lambda: call(mf.conv2d_wgrad, X, DY, kernel_size=9), ShapeError, "reaches over 9 elements"),
+    (lambda: call(mf.conv2d_wgrad, X, DY, kernel_size=3, stride=0), ArgumentError, "at least 1"),
+    (lambda: call(mf.conv2d_wgrad, X, DY, kernel_size=3, padding=(-1, 0)), ArgumentError, "negative"),
+    (lambda: call(mf.conv2d_wgrad, X, DY, kernel_size=3, groups=4), ShapeError, "do not divide 6 channels"),
+    (lambda: call(mf.conv2d_wgrad, X, DY, kernel_size=3, layout="CHWN"), ArgumentError, "NCHW"),
+    (lambda: call(mf.conv2d_dgrad, DY, W, input_size=(8, 9), stride=0), ArgumentError, "at least 1"),
+    (lambda: call(mf.conv2d_dgrad, DY, W, input_size=(8, 9), padding=-1), ArgumentError, "negative"),
+    (lambda: call(mf.conv2d_dgrad, DY, W, input_size=(8, 9), groups=3), ShapeError, "do not divide 4 filters"),
+    (lambda: call(mf.conv2d_dgrad, DY, W, input_size=2), ShapeError, "reaches over 3 elements"),
+    (lambda: call(mf.conv2d_dgrad, DY, W[:2], input_size=(8, 9)), ShapeError, r"result has \(2, 6, 7, 2\)"),
+    (lambda: call(mf.conv2d, X, W, stride=1.5), MlirFuseError, "stride"),
     (lambda: call(mf.conv2d_wgrad, X, DY, kernel_size=0), ArgumentError, "at least 1"),
     (lambda: call(mf.conv2d_dgrad, DY, W, input_size=(9, 9)), ShapeError, r"result has \(2, 7, 7, 4\)"),
 ]
