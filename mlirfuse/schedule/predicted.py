@@ -85,7 +85,7 @@ def _operations(problem: AnyProblem) -> float:
     """Multiplications and additions of a contraction; 0 without one."""
     if isinstance(problem, Problem):
         return 0.0
-    return 2.0 * prod(extent or 1 for extent in (*problem.batch, problem.m, problem.n)) * problem.k
+    return 2.0 * prod(extent or 1 for extent in (*problem.batch, problem.m, problem.n)) * problem.summed
 
 
 def _rate(problem: AnyProblem, machine: MachineModel) -> float:

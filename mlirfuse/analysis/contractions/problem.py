@@ -34,6 +34,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     reductions = [op for op in space.reduced if op != contraction.structure.op]
     over = {d for reduction in reductions for d in space.reduced[reduction]}
     batch = tuple(space.extents[d] for d in contraction.batch)
+    reads = tuple((d in operands[0].axes, d in operands[1].axes) for d in contraction.batch)
     dynamic = None in (*batch, space.extents[contraction.m], space.extents[contraction.n])
     return ContractionProblem(
         batch=batch,
@@ -59,6 +60,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             for f in operands
         ),
         residual_bytes=_residual_bytes(kernel, space, contraction),
+        batch_reads=() if all(map(all, reads)) else reads,
         assumed=assumed_extent_around(kernel) if dynamic else None,
     )
 

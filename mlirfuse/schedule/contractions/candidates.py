@@ -10,7 +10,7 @@ from math import ceil, prod
 
 from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.contractions.family import FamilySchedules, family_schedules
-from mlirfuse.schedule.contractions.grid import SHARED_COPY, contiguous_bytes, extents_of, tile_count
+from mlirfuse.schedule.contractions.grid import SHARED_COPY, contiguous_bytes, extents_of, own_products, tile_count
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, fits_block
 from mlirfuse.schedule.parts.contraction import LONGEST_SUM
@@ -143,8 +143,8 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
     """
     contraction = schedule.contraction
     assert contraction is not None
-    *batch, rows, columns = extents_of(schedule, problem)
-    operands = prod(batch) * (rows + columns) * problem.summed * problem.element.bytes
+    sides = zip(extents_of(schedule, problem)[-2:], own_products(schedule, problem), strict=True)
+    operands = sum(extent * own for extent, own in sides) * problem.summed * problem.element.bytes
     blocks = tile_count(schedule, problem) * contraction.split
     parts = blocks * prod(schedule.tile) * problem.accumulator.bytes
     gone = 2 * operands > target.l2_bytes or (contraction.split > 1 and 4 * (operands + parts) > target.l2_bytes)

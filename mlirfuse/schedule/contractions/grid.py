@@ -5,6 +5,7 @@ Pure functions of (schedule, problem, machine), in SI units.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
@@ -39,6 +40,19 @@ def extents_of(schedule: Schedule, problem: ContractionProblem) -> list[int]:
     assert schedule.contraction is not None
     outer = [problem.n, problem.m] if schedule.contraction.swapped else [problem.m, problem.n]
     return [extent or problem.assumed or UNKNOWN_EXTENT for extent in (*problem.batch, *outer)]
+
+
+def own_products(schedule: Schedule, problem: ContractionProblem) -> tuple[int, int]:
+    """For each side of the schedule's tile, the products whose operand is memory of its own: those of the batch
+    dimensions that the operand has.
+    """
+    extents = extents_of(schedule, problem)[:-2]
+    first, second = (
+        prod(extent for extent, reads in zip(extents, problem.batch_reads_of, strict=True) if reads[number])
+        for number in (0, 1)
+    )
+    assert schedule.contraction is not None
+    return (second, first) if schedule.contraction.swapped else (first, second)
 
 
 def contiguous_bytes(problem: ContractionProblem) -> list[int]:
@@ -181,11 +195,35 @@ class ContractionGrid:
         lines = [n * size * self.problem.summed for n, size in zip(self.sides, self.element_bytes, strict=True)]
         kept = KEPT * self.machine.l2_bytes
         rows, columns = lines
+        first, second = self.fetches(lines)
         down, across = self.wave
         # Waves go along the columns of a group of rows, then on to the next group.
         group = rows * down / self.counts[0]
         groups = ceil(self.counts[0] / down)
-        read = rows * (1 if group + columns * across / self.counts[1] <= kept else ceil(self.counts[1] / across))
-        read += columns * (1 if columns + group <= kept else groups)
+        rows_read = rows * (1 if group + columns * across / self.counts[1] <= kept else ceil(self.counts[1] / across))
+        columns_read = columns * (1 if columns + group <= kept else groups)
         written = prod(self.sides) * (self.problem.element.bytes + self.problem.residual_bytes)
-        return self.batch * (read + written)
+        return first * rows_read + second * columns_read + self.batch * written
+
+    def fetches(self, part_bytes: Sequence[float]) -> tuple[int, int]:
+        """For each side, products that fetch a part of the operand anew: where the operand lacks a batch dimension,
+        only if the L2 has lost the part since the product before.
+
+        Args:
+            part_bytes: of each side's operand in one product.
+        """
+        counts, touched = [1, 1], list(part_bytes)
+        for extent, reads in reversed(self._batches):
+            is_kept = sum(touched) <= KEPT * self.machine.l2_bytes
+            for side, has in enumerate(self.swapped(*reads)):
+                if has:
+                    touched[side] *= extent
+                if has or not is_kept:
+                    counts[side] *= extent
+        return counts[0], counts[1]
+
+    @property
+    def _batches(self) -> list[tuple[int, tuple[bool, bool]]]:
+        """The extent of each batch dimension, outermost first, with the operands that have it."""
+        extents = extents_of(self.schedule, self.problem)[:-2]
+        return list(zip(extents, self.problem.batch_reads_of, strict=True))

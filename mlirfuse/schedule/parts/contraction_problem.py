@@ -13,7 +13,7 @@ class ContractionProblem:
     """What a heuristic may know of a contraction.
 
     Attributes:
-        batch: number of products for each batch dimension; None where dynamic.
+        batch: number of products for each batch dimension, outermost first; None where dynamic.
         m: rows of the result; None where dynamic.
         n: columns of the result; None where dynamic.
         k: elements that are summed over in steps.
@@ -34,6 +34,9 @@ class ContractionProblem:
             type; 0 where there is none.
         unmapped: whether no tensor map describes an operand, as its strides may be negative or it is a gathered view.
         step_divides: elements of k that steps copied by tensor maps must divide; 0 for any.
+        batch_reads: for each batch dimension whether operands A and B have it: an operand without one is read again for
+            each of its products, as all but one of several loops of m or n are batch dimensions; empty where both
+            operands have all.
         assumed: what extents that are None are expected to be; None where nobody knows, and where all are numbers.
     """
 
@@ -55,7 +58,13 @@ class ContractionProblem:
     unmapped: bool = False
     outer_k: int = 1
     step_divides: int = 0
+    batch_reads: tuple[tuple[bool, bool], ...] = ()
     assumed: int | None = None
+
+    @property
+    def batch_reads_of(self) -> tuple[tuple[bool, bool], ...]:
+        """`batch_reads`, for every batch dimension."""
+        return self.batch_reads or ((True, True),) * len(self.batch)
 
     @property
     def summed(self) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil, prod
+from math import ceil
 
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.contractions.candidates import candidates
-from mlirfuse.schedule.contractions.grid import extents_of
+from mlirfuse.schedule.contractions.grid import extents_of, own_products
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict.contractions import predict_contraction
 from mlirfuse.schedule.schedule import Schedule
@@ -54,9 +54,11 @@ def fastest_first(
 def _crowding(schedule: Schedule, problem: ContractionProblem) -> float:
     """The share of blocks that copy the same row at a time; the mean over the rows of a block."""
     assert schedule.contraction is not None
-    *batch, rows, columns = extents_of(schedule, problem)
-    ends = list(zip((rows, columns), schedule.tile[-2:], strict=True))
+    ends = list(zip(extents_of(schedule, problem)[-2:], schedule.tile[-2:], strict=True))
     copied = [min(extent, tile) for extent, tile in ends]
-    shared = sum(n / ceil(extent / tile) for n, (extent, tile) in zip(copied, ends, strict=True))
-    # Blocks of different batches and slices of k have no rows in common.
-    return shared / sum(copied) / (prod(batch) * schedule.contraction.split)
+    # Blocks of products with other memory, and slices of k, have no rows in common.
+    apart = [
+        ceil(extent / tile) * own for (extent, tile), own in zip(ends, own_products(schedule, problem), strict=True)
+    ]
+    shared = sum(n / parts for n, parts in zip(copied, apart, strict=True))
+    return shared / sum(copied) / schedule.contraction.split

@@ -333,6 +333,18 @@ def test_a_bias_is_no_residual() -> None:
     assert problem_of(lambda x, w, b: x @ w + b, specs).residual_bytes == 0
 
 
+def test_operands_lack_batch_dimensions_that_are_loops_of_the_others() -> None:
+    specs = [mf.TensorSpec((4, 96, 32), mf.float16), mf.TensorSpec((16, 64, 32), mf.float16)]
+    found = problem_of(lambda x, w: mf.einsum("bse,hde->bhsd", x, w), specs)
+    assert (found.batch, found.batch_reads) == ((4, 16), ((True, False), (False, True)))
+    assert (
+        problem_of(
+            lambda x, w: mf.einsum("bse,bde->bsd", x, w), [specs[0], mf.TensorSpec((4, 64, 32), mf.float16)]
+        ).batch_reads
+        == ()
+    )
+
+
 def problem_of(fn: Callable[..., Any], specs: Sequence[mf.TensorSpec]) -> ContractionProblem:
     """The problem of a function with a product."""
     lowered = mf.fuse(fn, target="sm_90a").lower(*specs)

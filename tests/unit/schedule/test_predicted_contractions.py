@@ -12,6 +12,7 @@ from mlirfuse.schedule.contractions.candidates import candidates
 from mlirfuse.schedule.contractions.families.fma import fma_schedule
 from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
+from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import Prediction
@@ -91,6 +92,22 @@ def test_rows_of_tiles_that_run_together_spare_device_memory(h200: MachineModel)
         for r in (1, 8)
     )
     assert eight.dram < one.dram / 2
+
+
+def test_operands_without_a_batch_dimension_are_fetched_once_where_the_l2_keeps_them(h200: MachineModel) -> None:
+    """As are those of einsum("bse,hde->bhsd"), whose loops b and h are batch dimensions."""
+    both = problem(1024, 64, 1024, batch=(4, 16))
+    apart = replace(both, batch_reads=((True, False), (False, True)))
+    schedule = wgmma_schedule(both, 128, 64)
+    operands, result = 2 * 1024 * (4 * 1024 + 16 * 64), 64 * 2 * 1024 * 64
+    assert predict_contraction(schedule, apart, h200).dram == pytest.approx(
+        1e6 * (operands + result) / h200.dram_bandwidth
+    )
+    # An operand without the outer dimension is gone when all of the other's products have been traversed.
+    large = replace(problem(4096, 4096, 4096, batch=(4, 4)), batch_reads=((False, True), (True, True)))
+    grid = ContractionGrid(wgmma_schedule(large, 128, 128), large, h200)
+    assert grid.fetches((32e6, 32e6)) == (16, 16)
+    assert ContractionGrid(wgmma_schedule(large, 128, 128, swapped=True), large, h200).fetches((1e6, 1e6)) == (16, 4)
 
 
 def test_parts_follow_the_machine(h200: MachineModel) -> None:
