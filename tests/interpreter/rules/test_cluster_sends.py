@@ -12,6 +12,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from tests.support.compiling import module_at
+from tests.support.forms import fastest
 from tests.support.kernels import SHARED
 from tests.support.reductions.numerics import DTYPES
 
@@ -127,12 +128,13 @@ def exact(name: str, h: np.ndarray) -> np.ndarray:
     return e / e.sum(-1, keepdims=True)
 
 
-@pytest.mark.xfail(reason="written for a schedule that is no longer chosen here; needs one of its own", strict=False)
 @pytest.mark.parametrize("columns", [16384, 20488])
 @pytest.mark.parametrize("function", [standardised, softmax])
 def test_joint_reductions_merge_the_warps_of_all_blocks(function, columns):
     """Whole rows, and rows of which some warps hold padding."""
-    module = module_at("gpu", function, [mf.TensorSpec(("rows", columns), DTYPES["bfloat16"])])
+    specs = [mf.TensorSpec(("rows", columns), DTYPES["bfloat16"])]
+    schedule = fastest(function, specs, lambda s: s.layout.cluster == 2, grid_reduction="grid_sync")
+    module = module_at("gpu", function, specs, schedule)
     assert "fuse.cluster_send" in str(module)
     x = np.random.default_rng(0).normal(3, 1, (21, columns)).astype(DTYPES["bfloat16"])
     y, total = interpreter.run(module, function.__name__, [x], sms=8, order="random", seed=1)

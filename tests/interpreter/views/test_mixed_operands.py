@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from mlir import ir
 
 import mlirfuse as mf
 from mlirfuse import interpreter
@@ -19,6 +20,7 @@ from tests.support.compiling import module_at, row_schedule, specs_of
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
+ALWAYS = "fuse-split-reductions{always=true}"
 
 Case = tuple[Callable[..., Any], Callable[..., Any]]
 """The function, and what it is in NumPy."""
@@ -110,7 +112,18 @@ def test_columns_that_are_needed_again(name: str, shape: tuple[int, int], dtype:
     check(COLUMNS[name], quarters(shape, dtype))
 
 
-@pytest.mark.xfail(reason="written for a schedule that is no longer chosen here; needs one of its own", strict=False)
+def kernels_of_columns(stage: str, fn: Callable[..., Any], x: np.ndarray, split: bool) -> ir.Module:
+    """Columns that one block holds, some of each in shared memory; if `split`, reduced by a kernel of their own."""
+    layout = mf.BlockedLayout((1, 4), (16, 2), (8, 1), (32, 1), (1, 1))
+    held = mf.Schedule(x.shape, layout, order="depth", blocks_per_sm=2, shared_spill=16)
+    module = mf.fuse(fn, target="sm_90a", schedule=None if split else held).lower(*specs_of([x])).module
+    text = pipeline.named(f"fuse-{stage}-pipeline").replace("fuse-split-reductions", ALWAYS)
+    assert ALWAYS in text
+    with module.context:
+        run_pipeline(module, text)
+    return module
+
+
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_long_columns_of_known_number(name: str, split: bool) -> None:
@@ -118,11 +131,7 @@ def test_long_columns_of_known_number(name: str, split: bool) -> None:
     fn, reference = COLUMNS[name]
     x = quarters((4096, 8), np.float32)
     for stage in ("tile", "gpu"):
-        module = mf.fuse(fn, target="sm_90a").lower(*specs_of([x])).module
-        text = pipeline.named(f"fuse-{stage}-pipeline")
-        assert "fuse-split-reductions," in text
-        with module.context:
-            run_pipeline(module, text if split else text.replace("fuse-split-reductions,", ""))
+        module = kernels_of_columns(stage, fn, x, split)
         host = next(functions(module.operation))
         assert (len(calls(host)) > 1) == split
         if stage == "tile":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import mlirfuse as mf
+from tests.support.forms import copies_tiles, fastest, loop_of
 from tests.support.pairwise import combined
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import DTYPES
@@ -55,17 +57,26 @@ def compiled(name: str, dtype: str, columns: int, *, choose_again: bool = False)
     return fused.lower(*backward.specs(columns, DTYPES[dtype])).compile(choose_again=choose_again)
 
 
+def with_form(name: str, columns: int, has_form: Callable[[mf.Schedule], bool]) -> tuple[mf.Schedule, str]:
+    """A backward kernel in bfloat16 whose blocks meet: its fastest schedule of a form, and the PTX."""
+    backward = BACKWARD[name]
+    specs = backward.specs(columns, DTYPES["bfloat16"])
+    schedule = fastest(backward.fn, specs, has_form, grid_reduction="grid_sync")
+    lowered = mf.fuse(backward.fn, target="sm_90a", schedule=schedule).lower(*specs)
+    return schedule, lowered.compile(choose_again=False).as_text("ptx")
+
+
 @pytest.mark.parametrize(("name", "dtype", "columns"), SAMPLE, ids=str)
 def test_no_spills(name: str, dtype: str, columns: int) -> None:
     (kernel,) = compiled(name, dtype, columns, choose_again=True).resources
     assert (kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.stack_bytes) == (0, 0, 0)
 
 
-@pytest.mark.xfail(reason="written for a schedule that is no longer chosen here; needs one of its own", strict=False)
 def test_loads() -> None:
     """Tiles by asynchronous copies past the L1; nothing by the read-only path, which knows no wait."""
-    ptx = compiled("rms_norm_backward", "bfloat16", 384).as_text("ptx")
-    fragments, stages = 3, 2
+    schedule, ptx = with_form("rms_norm_backward", 384, lambda s: copies_tiles(s) and s.layout.warps[1] == 1)
+    fragments, stages = 3, loop_of(schedule).stages
+    assert schedule.layout.repeats == (1, fragments)
     assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], 16;", ptx)) == 2 * fragments * stages
     assert len(re.findall(r"cp\.async\.ca\.shared\.global \[.*\], 4;", ptx)) == stages
     assert ptx.count("cp.async.commit_group") == stages
@@ -120,10 +131,9 @@ def test_copies_with_policies_are_legal(name: str, dtype: str, columns: int, tmp
         assert int(re.findall(r"UR(\d+)", descriptor)[0]) % 2 == 0, copy
 
 
-@pytest.mark.xfail(reason="written for a schedule that is no longer chosen here; needs one of its own", strict=False)
 def test_loops_choose_how_they_stream() -> None:
     """Tiles are copied with a policy, or without if the arrays are large; partials are evicted last until read."""
-    ptx = compiled("layer_norm_backward", "bfloat16", 4096).as_text("ptx")
+    _, ptx = with_form("layer_norm_backward", 4096, lambda s: copies_tiles(s) and loop_of(s).streamed)
     policies = {register: kind for kind, register in re.findall(r"createpolicy\S+L2::(\w+)\.b64\s+(%rd\d+)", ptx)}
     hinted = re.findall(r"cp\.async\S+cache_hint \[.*\], 16, (%rd\d+);", ptx)
     plain = re.findall(r"cp\.async\.cg\.shared\.global \[.*\], 16;", ptx)
@@ -135,13 +145,14 @@ def test_loops_choose_how_they_stream() -> None:
     assert {policies[register] for register in loaded} == {"evict_first"}
 
 
-@pytest.mark.xfail(reason="written for a schedule that is no longer chosen here; needs one of its own", strict=False)
 @needs_sass
 @pytest.mark.parametrize("columns", [384, 768, 1024])
 @pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
 def test_steps_of_independent_warps_wait_for_no_load(name: str, columns: int, tmp_path: Path) -> None:
     """The means are copied with the tile, so that a step waits for copies only."""
-    ptx = compiled(name, "bfloat16", columns).as_text("ptx")
+    alone = lambda s: copies_tiles(s) and s.layout.warps[1] == 1 and s.order == "breadth"  # noqa: E731
+    schedule, ptx = with_form(name, columns, alone)
+    assert loop_of(schedule).row_values == "shared"
     copying_loops = [loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)]
     persistent_loop = min(copying_loops, key=len)  # a loop over chunks may be around it
     assert not [i for i in persistent_loop if i.opcode.startswith("LDG.")]

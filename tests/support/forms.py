@@ -1,0 +1,67 @@
+"""Schedules of a form: what a test is about stays the same where another form is predicted to be faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlirfuse as mf
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.problem import problem_of
+from mlirfuse.compiler import pipeline
+from mlirfuse.dialect.attributes import SCHEDULE
+from mlirfuse.machine import machine_of
+from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.schedule.predict import predict
+from mlirfuse.schedule.predict.space import with_extents
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.proposals import proposals
+from mlirfuse.target import target_of
+
+SPLIT = "fuse-split-reductions,"
+
+
+def problem(fn: Callable[..., Any], specs: Sequence[Any], *, target: str = "sm_90a") -> Problem:
+    """The problem of a function's only kernel without contractions, whose reductions get no kernel of their own."""
+    module = mf.fuse(fn, target=target).lower(*specs).module
+    text = pipeline.named("fuse-graph-pipeline")
+    assert SPLIT in text
+    with module.context:
+        run_pipeline(module, text.replace(SPLIT, ""))
+        (kernel,) = [op.operation for op in module.body.operations if SCHEDULE in op.attributes]
+        return problem_of(kernel, *kernel_space(kernel))
+
+
+def fastest(
+    fn: Callable[..., Any],
+    specs: Sequence[Any],
+    has_form: Callable[[mf.Schedule], bool],
+    *,
+    grid_reduction: str = "auto",
+    target: str = "sm_90a",
+) -> mf.Schedule:
+    """Of the schedules that are proposed for a function's kernel, the one of a form that is predicted to be fastest.
+
+    Args:
+        fn: a function of one kernel without contractions.
+        specs: its arguments.
+        has_form: whether a schedule has the form.
+        grid_reduction: how a persistent loop's partials are combined.
+        target: the architecture.
+    """
+    given, machine = problem(fn, specs, target=target), machine_of(target_of(target))
+    sized = with_extents(given)
+    found = [p.schedule for p in proposals(given, target_of(target), grid_reduction) if has_form(p.schedule)]
+    return min(found, key=lambda schedule: predict(schedule, sized, machine).microseconds)
+
+
+def loop_of(schedule: mf.Schedule) -> PersistentLoop:
+    """The persistent loop of a schedule that has one."""
+    assert schedule.persistent_loop is not None
+    return schedule.persistent_loop
+
+
+def copies_tiles(schedule: mf.Schedule) -> bool:
+    """Whether a persistent loop's tiles are copied to shared memory ahead."""
+    return schedule.persistent_loop is not None and schedule.persistent_loop.stages > 1
