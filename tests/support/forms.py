@@ -22,9 +22,9 @@ from mlirfuse.target import target_of
 SPLIT = "fuse-split-reductions,"
 
 
-def problem(fn: Callable[..., Any], specs: Sequence[Any], *, target: str = "sm_90a") -> Problem:
+def problem(fn: Callable[..., Any], specs: Sequence[Any]) -> Problem:
     """The problem of a function's only kernel without contractions, whose reductions get no kernel of their own."""
-    module = mf.fuse(fn, target=target).lower(*specs).module
+    module = mf.fuse(fn, target="sm_90a").lower(*specs).module
     text = pipeline.named("fuse-graph-pipeline")
     assert SPLIT in text
     with module.context:
@@ -33,27 +33,34 @@ def problem(fn: Callable[..., Any], specs: Sequence[Any], *, target: str = "sm_9
         return problem_of(kernel, *kernel_space(kernel))
 
 
-def fastest(
-    fn: Callable[..., Any],
-    specs: Sequence[Any],
+def fastest_of(
+    given: Problem,
     has_form: Callable[[mf.Schedule], bool],
     *,
     grid_reduction: str = "auto",
     target: str = "sm_90a",
-) -> mf.Schedule:
-    """Of the schedules that are proposed for a function's kernel, the one of a form that is predicted to be fastest.
+) -> mf.Schedule | None:
+    """Of the schedules that are proposed for a problem, the one of a form that is predicted to be fastest; None if none
+    is of that form.
 
     Args:
-        fn: a function of one kernel without contractions.
-        specs: its arguments.
+        given: the problem.
         has_form: whether a schedule has the form.
         grid_reduction: how a persistent loop's partials are combined.
         target: the architecture.
     """
-    given, machine = problem(fn, specs, target=target), machine_of(target_of(target))
-    sized = with_extents(given)
+    machine, sized = machine_of(target_of(target)), with_extents(given)
     found = [p.schedule for p in proposals(given, target_of(target), grid_reduction) if has_form(p.schedule)]
-    return min(found, key=lambda schedule: predict(schedule, sized, machine).microseconds)
+    return min(found, key=lambda schedule: predict(schedule, sized, machine).microseconds, default=None)
+
+
+def fastest(
+    fn: Callable[..., Any], specs: Sequence[Any], has_form: Callable[[mf.Schedule], bool], **options: str
+) -> mf.Schedule:
+    """The same of the only kernel of a function, which has a schedule of that form; `options` as in `fastest_of`."""
+    schedule = fastest_of(problem(fn, specs), has_form, **options)
+    assert schedule is not None
+    return schedule
 
 
 def loop_of(schedule: mf.Schedule) -> PersistentLoop:
