@@ -63,11 +63,8 @@ class FuseCollapseDims(Pass):
             if reason := obstacle(kernel):
                 remarks.declined(self, reason, kernel)
                 continue
-            space, structures = kernel_space(kernel)
-            arguments = kernel.regions[0].blocks[0].arguments
-            attributes = argument_attributes(kernel)
-            strided = [a for a, known in zip(arguments, attributes, strict=True) if STRIDES in known]
-            pairs = mergeable_pairs(space, structures, strided)
+            space, _ = kernel_space(kernel)
+            pairs = pairs_of(kernel)
             if not pairs:
                 remarks.declined(self, "no neighbouring dimensions can be merged", kernel)
                 continue
@@ -76,6 +73,24 @@ class FuseCollapseDims(Pass):
                 continue
             merge_dims(kernel, space, pairs, hosts)
             remarks.applied(self, f"{space.rank} dimensions became {space.rank - len(pairs)}", kernel)
+
+
+def pairs_of(kernel: ir.Operation) -> frozenset[Pair]:
+    """The `mergeable_pairs` of a tensor kernel's dimensions; none where these cannot be renumbered."""
+    if obstacle(kernel):
+        return frozenset()
+    space, structures = kernel_space(kernel)
+    arguments = kernel.regions[0].blocks[0].arguments
+    attributes = argument_attributes(kernel)
+    strided = [a for a, known in zip(arguments, attributes, strict=True) if STRIDES in known]
+    return mergeable_pairs(space, structures, strided)
+
+
+def collapse_alone(kernel: ir.Operation) -> None:
+    """Merges the dimensions of a kernel that nobody calls, as a trial, as the pass would."""
+    pairs, (space, _) = pairs_of(kernel), kernel_space(kernel)
+    if pairs and not space.unread_dims:
+        KernelCollapser(kernel, space, pairs).collapse()
 
 
 def merge_dims(

@@ -11,7 +11,7 @@
 // CHECK-NEXT: %[[C:.*]] = call @large_0_operand1(%[[Y]]) : (tensor<4x512x8x512xbf16>) -> tensor<4x8x512x512xbf16>
 // CHECK-NEXT: call @large_0(%[[X]], %[[C]])
 func.func @large(%x: tensor<4x8x512x512xbf16>, %y: tensor<4x512x8x512xbf16>) -> tensor<4x8x8xf32> {
-  // expected-remark-re @below {{operand 1 of large_0 is copied to another order: {{.*}} us as it is, {{.*}} us as a reduction over rows, {{.*}} us from a copy}}
+  // expected-remark-re @below {{operand 1 of large_0 is copied to another order: {{.*}} us as it is, {{.*}} us as a reduction over rows, {{.*}} us permuted}}
   %0 = call @large_0(%x, %y) : (tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) -> tensor<4x8x8xf32>
   return %0 : tensor<4x8x8xf32>
 }
@@ -44,7 +44,7 @@ func.func private @large_0(%x: tensor<4x8x512x512xbf16> {fuse.align = 16 : i64},
 // CHECK-NOT: operand1
 // CHECK: linalg.generic {{.*}} attrs = {fuse.by_rows}
 func.func @small(%x: tensor<2x8x16x16xf32>, %y: tensor<2x16x8x16xf32>) -> tensor<2x8x8xf32> {
-  // expected-remark-re @below {{operand 1 of small_0 is read in its own order}}
+  // expected-remark-re @below {{small_0 reads arrays in their own orders: {{.*}} us as it is}}
   %0 = call @small_0(%x, %y) : (tensor<2x8x16x16xf32>, tensor<2x16x8x16xf32>) -> tensor<2x8x8xf32>
   return %0 : tensor<2x8x8xf32>
 }
@@ -61,4 +61,151 @@ func.func private @small_0(%x: tensor<2x8x16x16xf32> {fuse.align = 16 : i64}, %y
     linalg.yield %s : f32
   } -> tensor<2x8x8xf32>
   return %0 : tensor<2x8x8xf32>
+}
+
+// -----
+
+#a = affine_map<(x, i, y, j, a, b) -> (x, a, i, b)>
+#b = affine_map<(x, i, y, j, a, b) -> (y, a, j, b)>
+#r = affine_map<(x, i, y, j, a, b) -> (x, i, y, j)>
+
+// Dimensions of m, of n and of k lie apart: copies make each of them one.
+// CHECK-LABEL: func.func @apart(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<64x16x32x16xbf16>, %[[Y:[a-z0-9]+]]: tensor<64x16x32x16xbf16>
+// CHECK-DAG: %[[A:.*]] = call @apart_0_operand0(%[[X]]) : (tensor<64x16x32x16xbf16>) -> tensor<64x32x16x16xbf16>
+// CHECK-DAG: %[[B:.*]] = call @apart_0_operand1(%[[Y]]) : (tensor<64x16x32x16xbf16>) -> tensor<64x32x16x16xbf16>
+// CHECK: call @apart_0(%[[A]], %[[B]])
+func.func @apart(%x: tensor<64x16x32x16xbf16>, %y: tensor<64x16x32x16xbf16>) -> tensor<64x32x64x32xbf16> {
+  // expected-remark-re @below {{operand 0 of apart_0 is copied to another order, operand 1 of apart_0 is copied to another order}}
+  %0 = call @apart_0(%x, %y) : (tensor<64x16x32x16xbf16>, tensor<64x16x32x16xbf16>) -> tensor<64x32x64x32xbf16>
+  return %0 : tensor<64x32x64x32xbf16>
+}
+func.func private @apart_0(%x: tensor<64x16x32x16xbf16> {fuse.align = 16 : i64}, %y: tensor<64x16x32x16xbf16> {fuse.align = 16 : i64}) -> tensor<64x32x64x32xbf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32x64x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32x64x32xf32>) -> tensor<64x32x64x32xf32>
+  %0 = linalg.generic {indexing_maps = [#a, #b, #r], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+       ins(%x, %y : tensor<64x16x32x16xbf16>, tensor<64x16x32x16xbf16>) outs(%init : tensor<64x32x64x32xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %out: f32):
+    %f = arith.extf %p : bf16 to f32
+    %g = arith.extf %q : bf16 to f32
+    %m = arith.mulf %f, %g : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<64x32x64x32xf32>
+  %t = tensor.empty() : tensor<64x32x64x32xbf16>
+  %1 = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+       ins(%0 : tensor<64x32x64x32xf32>) outs(%t : tensor<64x32x64x32xbf16>) {
+  ^bb0(%p: f32, %out: bf16):
+    %c = arith.truncf %p : f32 to bf16
+    linalg.yield %c : bf16
+  } -> tensor<64x32x64x32xbf16>
+  return %1 : tensor<64x32x64x32xbf16>
+}
+
+// -----
+
+#a = affine_map<(b, l, i, j, k) -> (b, i, j, k)>
+#b = affine_map<(b, l, i, j, k) -> (b, k, l, j)>
+#r = affine_map<(b, l, i, j, k) -> (b, l, i)>
+#id = affine_map<(a, b, c, d) -> (a, b, c, d)>
+
+// What computes an operand for the product alone writes it in the other order: no copy.
+// CHECK-LABEL: func.func @computed(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8x512x512xbf16>, %[[Y:[a-z0-9]+]]: tensor<4x512x8x512xbf16>
+// CHECK-NEXT: %[[C:.*]] = call @negate(%[[Y]]) : (tensor<4x512x8x512xbf16>) -> tensor<4x8x512x512xbf16>
+// CHECK-NEXT: call @computed_0(%[[X]], %[[C]])
+// CHECK-NOT: operand1
+func.func @computed(%x: tensor<4x8x512x512xbf16>, %y: tensor<4x512x8x512xbf16>) -> tensor<4x8x8xf32> {
+  %n = call @negate(%y) : (tensor<4x512x8x512xbf16>) -> tensor<4x512x8x512xbf16>
+  // expected-remark-re @below {{operand 1 of computed_0 is computed in another order by negate}}
+  %0 = call @computed_0(%x, %n) : (tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) -> tensor<4x8x8xf32>
+  return %0 : tensor<4x8x8xf32>
+}
+func.func private @negate(%y: tensor<4x512x8x512xbf16> {fuse.align = 16 : i64}) -> tensor<4x512x8x512xbf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<4x512x8x512xbf16>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+       ins(%y : tensor<4x512x8x512xbf16>) outs(%e : tensor<4x512x8x512xbf16>) {
+  ^bb0(%p: bf16, %out: bf16):
+    %n = arith.negf %p : bf16
+    linalg.yield %n : bf16
+  } -> tensor<4x512x8x512xbf16>
+  return %0 : tensor<4x512x8x512xbf16>
+}
+func.func private @computed_0(%x: tensor<4x8x512x512xbf16> {fuse.align = 16 : i64}, %y: tensor<4x512x8x512xbf16> {fuse.align = 16 : i64}) -> tensor<4x8x8xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x8x8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x8x8xf32>) -> tensor<4x8x8xf32>
+  %0 = linalg.generic {indexing_maps = [#a, #b, #r], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+       ins(%x, %y : tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) outs(%init : tensor<4x8x8xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %out: f32):
+    %f = arith.extf %p : bf16 to f32
+    %g = arith.extf %q : bf16 to f32
+    %m = arith.mulf %f, %g : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<4x8x8xf32>
+  return %0 : tensor<4x8x8xf32>
+}
+
+// -----
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#r = affine_map<(m, n, k) -> (m, n)>
+
+// A product of matrices has one dimension of each role: it stays, without a remark.
+// CHECK-LABEL: func.func @matrices(
+// CHECK-NEXT: call @matrices_0(%arg0, %arg1)
+func.func @matrices(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = call @matrices_0(%x, %y) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}
+func.func private @matrices_0(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %0 = linalg.generic {indexing_maps = [#a, #b, #r], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %y : tensor<64x64xf32>, tensor<64x64xf32>) outs(%init : tensor<64x64xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %m = arith.mulf %p, %q : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}
+
+// -----
+
+#a = affine_map<(x, i, j, a) -> (x, a, i)>
+#b = affine_map<(x, i, j, a) -> (a, j)>
+#r = affine_map<(x, i, j, a) -> (x, i, j)>
+
+// CHECK-LABEL: func.func @dynamic(
+// CHECK-NEXT: call @dynamic_0(%arg0, %arg1)
+func.func @dynamic(%x: tensor<?x64x32xf32>, %y: tensor<64x64xf32>) -> tensor<?x32x64xf32> {
+  // expected-remark @below {{dynamic_0 reads arrays in their own orders: an extent is dynamic}}
+  %0 = call @dynamic_0(%x, %y) : (tensor<?x64x32xf32>, tensor<64x64xf32>) -> tensor<?x32x64xf32>
+  return %0 : tensor<?x32x64xf32>
+}
+func.func private @dynamic_0(%x: tensor<?x64x32xf32>, %y: tensor<64x64xf32>) -> tensor<?x32x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %x, %c0 : tensor<?x64x32xf32>
+  %e = tensor.empty(%d) : tensor<?x32x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x32x64xf32>) -> tensor<?x32x64xf32>
+  %0 = linalg.generic {indexing_maps = [#a, #b, #r], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+       ins(%x, %y : tensor<?x64x32xf32>, tensor<64x64xf32>) outs(%init : tensor<?x32x64xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %m = arith.mulf %p, %q : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?x32x64xf32>
+  return %0 : tensor<?x32x64xf32>
 }

@@ -1,0 +1,113 @@
+"""Permuted arguments and results of tensor kernels, and kernels that copy an array to another order of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import func, linalg, tensor
+
+from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.loops.maps import projected_axes, projection
+from mlirfuse.dialect.attributes import KERNEL, OPERATION, RESULT_EXTENTS
+from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.tiling.kernel_signature import default_attributes
+
+
+def permute_argument(kernel: ir.Operation, argument: int, order: Sequence[int]) -> None:
+    """Makes a kernel take an argument with permuted axes, C-contiguous: axis i is axis `order[i]` of before."""
+    value = kernel.regions[0].blocks[0].arguments[argument]
+    for use in list(value.uses):
+        _permute_map(use.owner.operation, use.operand_number, order)
+    value.set_type(permuted(value.type, order))
+    _update_type(kernel)
+    attributes = argument_attributes(kernel)
+    attributes[argument] = default_attributes()
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in attributes])
+
+
+def may_permute_result(kernel: ir.Operation) -> bool:
+    """Whether a kernel has one result, of static extents, that a `linalg.generic` computes for the return alone."""
+    returned = list(body(kernel)[-1].operands)
+    if len(returned) != 1 or not ir.RankedTensorType(returned[0].type).has_static_shape:
+        return False
+    maker = defining_op(returned[0])
+    if maker is None or maker.name != "linalg.generic" or len(maker.results) != 1:
+        return False
+    init = defining_op(maker.operands[len(maker.operands) - 1])
+    plain = init is not None and init.name in ("tensor.empty", "linalg.fill")
+    return plain and len(list(returned[0].uses)) == 1
+
+
+def permute_result(kernel: ir.Operation, order: Sequence[int]) -> None:
+    """Makes a kernel for which `may_permute_result` holds return its result with permuted axes."""
+    maker = defining_op(body(kernel)[-1].operands[0])
+    assert maker is not None
+    number = len(maker.operands) - 1
+    init = defining_op(maker.operands[number])
+    assert init is not None
+    type_ = permuted(maker.results[0].type, order)
+    with ir.InsertionPoint(maker), maker.location:
+        value = tensor.EmptyOp(type_.shape, type_.element_type).result
+        if init.name == "linalg.fill":
+            value = linalg.fill(init.operands[0], outs=[value])
+    _permute_map(maker, number, order)
+    maker.operands[number] = value
+    maker.results[0].set_type(type_)
+    erase_dead([init])
+    _update_type(kernel)
+
+
+def copy_kernel(
+    kernel: ir.Operation, source: ir.Type, order: Sequence[int], name: str, attributes: dict[str, ir.Attribute]
+) -> ir.Operation:
+    """A kernel, inserted before another one, that copies an array into a permuted order of axes.
+
+    Args:
+        kernel: the other kernel, whose location and operation the copy has.
+        source: the array's type.
+        order: the source's axis for each axis of the copy.
+        name: the new kernel's symbol.
+        attributes: of the argument.
+    """
+    result, rank = permuted(source, order), len(order)
+    element = result.element_type
+    with ir.InsertionPoint(kernel), kernel.location:
+        made = func.FuncOp(name, ir.FunctionType.get([source], [result]), visibility="private")
+        made.attributes[KERNEL] = ir.UnitAttr.get()
+        made.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get([])
+        made.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes)])
+        block = made.add_entry_block()
+        with ir.InsertionPoint(block):
+            init = tensor.EmptyOp(result.shape, element).result
+            loops = [list(order).index(axis) for axis in range(rank)]
+            maps = ir.ArrayAttr.get([projection(rank, loops), projection(rank, list(range(rank)))])
+            kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank)
+            copy = linalg.GenericOp([result], [block.arguments[0]], [init], maps, kinds)
+            inner = copy.regions[0].blocks.append(*[element] * 2, arg_locs=[copy.location] * 2)
+            with ir.InsertionPoint(inner):
+                linalg.YieldOp([inner.arguments[0]])
+            func.ReturnOp([copy.results[0]])
+        operation = body(kernel)[0].attributes
+        if OPERATION in operation:
+            copy.attributes[OPERATION] = operation[OPERATION]
+    return made.operation
+
+
+def permuted(type_: ir.Type, order: Sequence[int]) -> ir.RankedTensorType:
+    """A tensor type with axis `order[i]` as axis i."""
+    source = ir.RankedTensorType(type_)
+    return ir.RankedTensorType.get([source.shape[axis] for axis in order], source.element_type)
+
+
+def _permute_map(op: ir.Operation, number: int, order: Sequence[int]) -> None:
+    maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
+    axes = projected_axes(maps[number])
+    maps[number] = projection(maps[number].value.n_dims, [axes[axis] for axis in order])
+    op.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+
+
+def _update_type(kernel: ir.Operation) -> None:
+    inputs = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
+    results = [value.type for value in body(kernel)[-1].operands]
+    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))

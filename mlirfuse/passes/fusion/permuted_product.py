@@ -1,0 +1,278 @@
+"""A contraction whose arrays may lie in other orders: what these take, and the rewriting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from mlir import ir
+from mlir.dialects import func
+
+from mlirfuse.analysis.contractions.array_orders import ArrayOrders, Dims, array_orders
+from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
+from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
+from mlirfuse.analysis.contractions.problem import unit_axis
+from mlirfuse.analysis.kernel_time import kernel_prediction
+from mlirfuse.analysis.kernels import argument_attributes, body, symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.dialect.attributes import GATHER, SCHEDULE, STRIDES
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.passes.fusion.permuted_arrays import (
+    copy_kernel,
+    may_permute_result,
+    permute_argument,
+    permute_result,
+    permuted,
+)
+from mlirfuse.passes.kernels.collapse_dims import collapse_alone, pairs_of
+from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.support.rewriting import defining_op, erase
+from mlirfuse.tiling.kernel_signature import default_attributes
+
+Order = tuple[int, ...]
+"""The axis of an array for each axis of its permuted copy."""
+
+Launch = tuple[ir.Operation, ir.Operation]
+"""A call of the host, and the kernel that it launches."""
+
+RESULT = 2
+"""The number of the result among the arrays of a contraction; operands have 0 and 1."""
+
+
+@dataclass
+class PermutedProduct:
+    """A launch of a contraction whose arrays may be permuted; arrays are the operands and the result.
+
+    Attributes:
+        call: the launch.
+        kernel: the kernel.
+        space: its iteration space.
+        arguments: of each operand the number among the kernel's arguments; None where it stays as it is.
+        axes: of each array the dimensions of its axes; None where the result stays as it is.
+        makers: of each operand the launch that computes it for this one alone, and may write it in any order.
+        own: of each array the dimensions that vary, as they lie in memory.
+    """
+
+    call: ir.Operation
+    kernel: ir.Operation
+    space: IterationSpace
+    arguments: tuple[int | None, int | None]
+    axes: tuple[Axes, Axes, Axes | None]
+    makers: tuple[Launch | None, Launch | None]
+    own: tuple[Dims, Dims, Dims]
+    _known: dict[tuple[int, Order], tuple[float, bool]] = field(default_factory=dict)
+
+    def orders(self) -> Iterator[ArrayOrders]:
+        """The orders of arrays that may be permuted, those with the least time apart from the contraction's first."""
+        return iter(sorted(filter(self._allows, array_orders(*self.own)), key=self.apart))
+
+    def _allows(self, orders: ArrayOrders) -> bool:
+        operands = zip(orders.operands, self.arguments, strict=True)
+        stays = orders.result is None or self.axes[RESULT] is not None
+        return stays and all(dims is None or argument is not None for dims, argument in operands)
+
+    def apart(self, orders: ArrayOrders) -> float:
+        """Microseconds of copies, and by which kernels that write another order are slower."""
+        return sum(self._moving(number, order)[0] for number, order in self._moved(orders))
+
+    def total(self, orders: ArrayOrders) -> float:
+        """Microseconds with permuted arrays, of what happens apart from the contraction and of the contraction."""
+        operands = [key for key in self._moved(orders) if key[0] != RESULT]
+        copies = [key for key in operands if not self._moving(*key)[1]]
+        return self.apart(orders) + microseconds(
+            self.kernel, lambda trial: self.permute(trial, orders), waits=bool(copies)
+        )
+
+    def permute(self, kernel: ir.Operation, orders: ArrayOrders) -> None:
+        """Makes the kernel, or a clone of it, take and return permuted arrays."""
+        for number, order in self._moved(orders):
+            if number == RESULT:
+                permute_result(kernel, order)
+            else:
+                permute_argument(kernel, self._argument(number), order)
+
+    def apply(self, orders: ArrayOrders) -> str:
+        """Permutes arrays of the kernel, has others compute or copy them, and says so."""
+        moved, name = self._moved(orders), symbol(self.kernel)
+        said = [self._move_operand(number, order) for number, order in moved if number != RESULT]
+        copies = [self._copy(number, order) for number, order in moved if number == RESULT]
+        self.permute(self.kernel, orders)
+        for copy in copies:
+            self._copy_result(copy)
+            said.append(f"the result of {name} is copied from another order")
+        return ", ".join(said)
+
+    def _moved(self, orders: ArrayOrders) -> list[tuple[int, Order]]:
+        """The numbers of the arrays that move, each with its order."""
+        found = []
+        for number, dims in enumerate((*orders.operands, orders.result)):
+            axes = self.axes[number]
+            if dims is not None and axes is not None:
+                ones = (axis for axis, dim in enumerate(axes) if dim is None)
+                found.append((number, (*ones, *(axes.index(dim) for dim in dims))))
+        return found
+
+    def _moving(self, number: int, order: Order) -> tuple[float, bool]:
+        """The microseconds of having an array in another order, and whether what computes it writes it so."""
+        if (number, order) not in self._known:
+            copy = self._copy(number, order)
+            copying = microseconds(copy, waits=number == RESULT)
+            erase(copy)
+            maker = None if number == RESULT else self.makers[number]
+            before = inf if maker is None else microseconds(maker[1])
+            if maker is not None and before < inf:
+                after = microseconds(maker[1], lambda kernel: permute_result(kernel, order))
+                self._known[number, order] = min((max(0.0, after - before), True), (copying, False))
+            else:
+                self._known[number, order] = copying, False
+        return self._known[number, order]
+
+    def _argument(self, number: int) -> int:
+        argument = self.arguments[number]
+        assert argument is not None  # checked by _allows
+        return argument
+
+    def _move_operand(self, number: int, order: Order) -> str:
+        """Replaces an operand of the launch by one in another order."""
+        argument, maker = self._argument(number), self.makers[number]
+        old = self.call.operands[argument]
+        what = f"operand {number} of {symbol(self.kernel)}"
+        if maker is not None and self._moving(number, order)[1]:
+            launch, kernel = maker
+            permute_result(kernel, order)
+            with ir.InsertionPoint(launch), launch.location:
+                made = func.CallOp([permuted(old.type, order)], symbol(kernel), list(launch.operands))
+            self.call.operands[argument] = made.results[0]
+            erase(launch)
+            return f"{what} is computed in another order by {symbol(kernel)}"
+        copy = self._copy(number, order)
+        with ir.InsertionPoint(self.call), self.call.location:
+            made = func.CallOp([permuted(old.type, order)], symbol(copy), [old])
+        self.call.operands[argument] = made.results[0]
+        return f"{what} is copied to another order"
+
+    def _copy_result(self, copy: ir.Operation) -> None:
+        """Replaces the launch by one of the permuted kernel, and a copy of its result."""
+        old = self.call.results[0]
+        with ir.InsertionPoint(self.call), self.call.location:
+            (source,) = ir.FunctionType(ir.TypeAttr(copy.attributes["function_type"]).value).inputs
+            made = func.CallOp([source], symbol(self.kernel), list(self.call.operands))
+            copied = func.CallOp([old.type], symbol(copy), [made.results[0]])
+        old.replace_all_uses_with(copied.results[0])
+        erase(self.call)
+        self.call = made.operation
+
+    def _copy(self, number: int, order: Order) -> ir.Operation:
+        """The kernel that copies an operand to another order, or the result from one."""
+        if number == RESULT:
+            source = permuted(self.call.results[0].type, order)
+            back = [order.index(axis) for axis in range(len(order))]
+            return copy_kernel(self.kernel, source, back, f"{symbol(self.kernel)}_result", default_attributes())
+        argument = self._argument(number)
+        attributes = argument_attributes(self.kernel)[argument]
+        source = self.kernel.regions[0].blocks[0].arguments[argument].type
+        return copy_kernel(self.kernel, source, order, f"{symbol(self.kernel)}_operand{number}", attributes)
+
+
+def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Operation]) -> PermutedProduct | None:
+    """The product of a kernel where dimensions of one role lie apart, or tiles of an operand are not contiguous.
+
+    Args:
+        kernel: a kernel on tensors.
+        known: the host's launches of kernels that no other call launches.
+    """
+    space, structures = kernel_space(kernel)
+    contraction = contraction_in(space, structures)
+    if contraction is None:
+        return None
+    operands = [operand_of(space, contraction, number) for number in (0, 1)]
+    units = [f.axes[unit_axis(kernel, f.source, f.axes)] for f in operands]
+    tiled = all(
+        unit in (outer, contraction.k) for unit, outer in zip(units, (contraction.m, contraction.n), strict=True)
+    )
+    left, right = ({dim for dim in operand.axes if dim is not None} for operand in operands)
+    parallel, pairs = set(contraction.parallel), pairs_of(kernel)
+    roles = (parallel & left - right, parallel & right - left, set(contraction.summed))
+    if tiled and all(len(dims) - sum(set(pair) <= dims for pair in pairs) <= 1 for dims in roles):
+        return None
+    call = next(call for call, launched in known.items() if launched == kernel)
+    arguments = [_argument(kernel, contraction, operand) for operand in operands]
+    makers = [None if a is None else _maker(call.operands[a], known) for a in arguments]
+    (*_, returned) = body(kernel)
+    values = [*returned.operands, contraction.structure.op.results[0]]
+    axes = space.value_axes[values[0]]
+    whole = len(values) == 2 and parallel <= set(axes)
+    own = [_memory_order(kernel, operand) for operand in operands]
+    result = tuple(d for d in (axes if whole else space.value_axes[values[-1]]) if d is not None)
+    return PermutedProduct(
+        call,
+        kernel,
+        space,
+        (arguments[0], arguments[1]),
+        (operands[0].axes, operands[1].axes, axes if whole and may_permute_result(kernel) else None),
+        (makers[0], makers[1]),
+        (own[0], own[1], result),
+    )
+
+
+def _argument(kernel: ir.Operation, contraction: Contraction, operand: ContractionOperand) -> int | None:
+    """The number of the argument that an operand is; None if it is read elsewhere too, or is no plain array."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    uses = [use.owner.operation for use in operand.source.uses]
+    if operand.ops or operand.source not in arguments or uses != [contraction.structure.op]:
+        return None
+    number = arguments.index(operand.source)
+    return None if GATHER in argument_attributes(kernel)[number] else number
+
+
+def _maker(value: ir.Value, known: Mapping[ir.Operation, ir.Operation]) -> Launch | None:
+    """The launch that computes a value which is used once, if its kernel may write the value in any order."""
+    launch = defining_op(value)
+    if launch is None or launch not in known or len(list(value.uses)) != 1:
+        return None
+    kernel = known[launch]
+    return (launch, kernel) if SCHEDULE not in kernel.attributes and may_permute_result(kernel) else None
+
+
+def _memory_order(kernel: ir.Operation, operand: ContractionOperand) -> Dims:
+    """The dimensions of an operand's axes that vary, as they lie in memory."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    attributes = argument_attributes(kernel)[arguments.index(operand.source)]
+    axes = [axis for axis, dim in enumerate(operand.axes) if dim is not None]
+    if STRIDES in attributes:
+        strides = list(ir.DenseI64ArrayAttr(attributes[STRIDES]))
+        if all(stride >= 0 for stride in strides):
+            axes.sort(key=lambda axis: -strides[axis])
+    return tuple(dim for axis in axes if (dim := operand.axes[axis]) is not None)
+
+
+def microseconds(
+    kernel: ir.Operation, change: Callable[[ir.Operation], None] | None = None, *, waits: bool = False
+) -> float:
+    """The microseconds that a kernel is predicted to take; infinite where there is no schedule.
+
+    Args:
+        kernel: a kernel on tensors, which stays as it is.
+        change: what happens to the kernel before.
+        waits: whether the kernel waits for a copy, so that its launch is hidden behind nothing.
+    """
+    module = kernel.parent.operation
+    target = target_of_module(module)
+    with ir.InsertionPoint(kernel):
+        trial = kernel.clone().operation
+    try:
+        if change is not None:
+            change(trial)
+        collapse_alone(trial)
+        machine = machine_of(target, device_of_module(module))
+        found = kernel_prediction(trial, target, machine)
+        launch = max(found.launch, US * machine.graph_launch) if waits else found.launch
+        return replace(found, launch=launch).microseconds
+    except (PassError, ScheduleError):
+        return inf
+    finally:
+        erase(trial)
