@@ -83,7 +83,7 @@ def _measured(program: Program, most: int, best: int, end: float) -> Iterator[di
     """The chosen schedules of a program, and a sample of its kernel's candidates if it has one kernel."""
     import mlirfuse as mf
     from mlirfuse.compiler.problems import problems_of
-    from mlirfuse.schedule.records import RecordKey
+    from mlirfuse.schedule.choice.records import RecordKey
     from mlirfuse.support.serialization import to_plain
 
     try:
@@ -144,8 +144,8 @@ def _kind(problem: Any) -> str:
 
 
 def _candidates(kind: str, problem: Any, target: Any) -> Iterator[tuple[str, Any]]:
+    from mlirfuse.schedule.choice.proposals import proposals
     from mlirfuse.schedule.contractions.candidates import candidates
-    from mlirfuse.schedule.proposals import proposals
 
     if kind == PRODUCT:
         for schedule in candidates(problem, target):
@@ -174,7 +174,7 @@ def _fastest(problem: Any, every: list[tuple[str, Any]], program: Program, lower
 
     from mlirfuse.machine import machine_of
     from mlirfuse.schedule.predict import predict
-    from mlirfuse.schedule.predict.space import with_extents
+    from mlirfuse.schedule.predict.counts.space import with_extents
 
     sized = with_extents(problem, max(prod(shape) for shape in program.shapes))
     machine = machine_of(lowered.target, lowered.device)
@@ -212,7 +212,7 @@ def _compile_only(fused: Any, arguments: Any) -> None:
 def _forced(key: Any, schedule: Any) -> Iterator[None]:
     """Makes the choice for a problem this schedule, and keeps it where it spills, which is measured too."""
     from mlirfuse.compiler import compile as compiling
-    from mlirfuse.schedule.records import on_trial
+    from mlirfuse.schedule.choice.records import on_trial
 
     kept = compiling.without_spills
     compiling.without_spills = lambda compile_once, *_: compile_once({})[0]

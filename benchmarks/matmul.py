@@ -24,8 +24,8 @@ from timing import Contestant, host_us, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
 from mlirfuse.machine import machine_of
+from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.target import target_of
 
 COMPUTE_BOUND = (

@@ -22,7 +22,7 @@ from typing import Any
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
-from mlirfuse.schedule.choice import choose_schedule
+from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop

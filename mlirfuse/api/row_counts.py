@@ -15,9 +15,9 @@ from mlirfuse.builder.spec import ArgumentSpec, TensorSpec
 from mlirfuse.compiler.compile import Compiled
 from mlirfuse.compiler.problems import problems_of
 from mlirfuse.machine import MachineModel, machine_of
+from mlirfuse.schedule.choice.contraction_choice import fastest_first
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.predict.contraction_choice import fastest_first
-from mlirfuse.schedule.predict.contractions import predict_contraction
+from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 

@@ -15,7 +15,7 @@ from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime import tuning
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.search import Search, Tuned
-from mlirfuse.schedule.records import VARIABLE, records_path
+from mlirfuse.schedule.choice.records import VARIABLE, records_path
 
 if TYPE_CHECKING:
     from mlirfuse.api.fused import Fused

@@ -38,8 +38,7 @@ from mlirfuse.builder.functions.comparisons import (
     logical_xor,
     not_equal,
 )
-from mlirfuse.builder.functions.contraction import matmul
-from mlirfuse.builder.functions.convolution import (
+from mlirfuse.builder.functions.convolutions.convolution import (
     conv1d,
     conv1d_dgrad,
     conv1d_wgrad,
@@ -52,7 +51,6 @@ from mlirfuse.builder.functions.convolution import (
 )
 from mlirfuse.builder.functions.creation import full_like, ones_like, zeros_like
 from mlirfuse.builder.functions.diagonals import diagonal
-from mlirfuse.builder.functions.einsum import einsum
 from mlirfuse.builder.functions.elementary import (
     ceil,
     cos,
@@ -82,9 +80,11 @@ from mlirfuse.builder.functions.manipulation import (
     squeeze,
 )
 from mlirfuse.builder.functions.powers import pow
+from mlirfuse.builder.functions.products.contraction import matmul
+from mlirfuse.builder.functions.products.einsum import einsum
+from mlirfuse.builder.functions.products.tensor_products import outer, tensordot, vecdot
 from mlirfuse.builder.functions.reductions import all, any, max, mean, min, prod, std, sum, var
 from mlirfuse.builder.functions.selection import clip, where
-from mlirfuse.builder.functions.tensor_products import outer, tensordot, vecdot
 from mlirfuse.builder.spec import ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.builder.tensor import Scalar, Tensor
 from mlirfuse.builder.trace import equal_extents, result_structure, trace

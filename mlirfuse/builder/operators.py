@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     contraction: Any
     powers: Any
 else:
-    from mlirfuse.builder.functions import arithmetic, comparisons, contraction, powers
+    from mlirfuse.builder.functions import arithmetic, comparisons, powers
+    from mlirfuse.builder.functions.products import contraction
 
 CONSTANT = "bind it by functools.partial, or pass it in a tuple: numbers are passed at run time, tuples are constants"
 """The hint of errors about Python code that needs a traced value as an index."""

@@ -10,7 +10,7 @@ from mlirfuse.errors import CompileError, MlirFuseError
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.spills import resources_of
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
-from mlirfuse.schedule.attempts import Attempt
+from mlirfuse.schedule.choice.attempts import Attempt
 from mlirfuse.schedule.schedule import Schedule
 
 Attempts = Mapping[str, tuple[Attempt, ...]]

@@ -12,16 +12,16 @@ from mlirfuse.compiler.feedback import kernel_of
 from mlirfuse.compiler.host_program import HostProgram, Launch, Value
 from mlirfuse.errors import ArgumentError
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.predict import Prediction
-from mlirfuse.schedule.predict.space import ASSUMED_ELEMENTS
-from mlirfuse.schedule.predicted import (
+from mlirfuse.schedule.choice.predicted import (
     Candidate,
     predicted_candidates,
     prediction_of,
     roofline,
     with_elements,
 )
-from mlirfuse.schedule.records import AnyProblem
+from mlirfuse.schedule.choice.records import AnyProblem
+from mlirfuse.schedule.predict import Prediction
+from mlirfuse.schedule.predict.counts.space import ASSUMED_ELEMENTS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.scheduling_problem import scheduling_problem
+from mlirfuse.analysis.scheduling.scheduling_problem import scheduling_problem
 from mlirfuse.compiler.compile import Lowered
 from mlirfuse.compiler.pipeline import TO_KERNELS, stage
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.records import AnyProblem
+from mlirfuse.schedule.choice.records import AnyProblem
 
 
 def problems_of(lowered: Lowered, *, given: bool = False) -> dict[str, AnyProblem]:

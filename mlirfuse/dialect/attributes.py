@@ -143,7 +143,7 @@ KERNEL = declare(
     UNIT,
     _TILE,
     "A function that becomes one kernel.",
-    set_by="fuse-segment, passes/fusion/kernel_pair, passes/kernels/row_split, tiling/program",
+    set_by="fuse-segment, passes/fusion/kernel_pair, passes/splitting/row_split, tiling/program",
     read_by="analysis/kernels, compiler/read_host, passes, tools",
 )
 LAUNCH = declare(

@@ -14,7 +14,7 @@ from math import prod
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.predict import predict
-from mlirfuse.schedule.predict.space import with_extents
+from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.problem import Problem, RowReduction
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.target import LINE, Target

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, symbol
-from mlirfuse.analysis.segments import CHEAP_OPS
+from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.compiler.context import make_context
 from mlirfuse.dialect.attributes import ABI
 from mlirfuse.dialect.module_target import set_target, target_of_module

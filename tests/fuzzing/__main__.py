@@ -9,11 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from tests.fuzzing.backends import BACKENDS, PROFILE
-from tests.fuzzing.check import CRASH, TIMEOUT, WRONG
-from tests.fuzzing.generator import PROFILES, program_from_seed
-from tests.fuzzing.pool import Pool
+from tests.fuzzing.generation.generator import PROFILES, program_from_seed
 from tests.fuzzing.report import Report
+from tests.fuzzing.running.backends import BACKENDS, PROFILE
+from tests.fuzzing.running.check import CRASH, TIMEOUT, WRONG
+from tests.fuzzing.running.pool import Pool
 from tests.fuzzing.shrink import shrink
 
 

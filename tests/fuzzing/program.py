@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.fuzzing.bounds import Bounded, exact
 from tests.fuzzing.inputs import Input
-from tests.fuzzing.operations import OPERATIONS
+from tests.fuzzing.ops.operations import OPERATIONS
 from tests.fuzzing.reads import computed_once
 from tests.fuzzing.types import Refused, kind
 

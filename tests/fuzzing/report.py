@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.fuzzing.check import CRASH, REFUSED, TIMEOUT, WRONG, Outcome
 from tests.fuzzing.limits import is_documented
+from tests.fuzzing.running.check import CRASH, REFUSED, TIMEOUT, WRONG, Outcome
 
 
 @dataclass

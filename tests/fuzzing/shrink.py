@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.fuzzing.check import Outcome
-from tests.fuzzing.generator import trimmed
+from tests.fuzzing.generation.generator import trimmed
 from tests.fuzzing.inputs import Input
-from tests.fuzzing.pool import Pool
 from tests.fuzzing.program import Program, Statement
+from tests.fuzzing.running.check import Outcome
+from tests.fuzzing.running.pool import Pool
 from tests.fuzzing.types import Refused
 
 

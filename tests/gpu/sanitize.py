@@ -30,7 +30,6 @@ import mlirfuse as mf
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
 from tests.gpu.grid.test_protocols import protocol
-from tests.support.compiling import row_schedule
 from tests.support.contractions.compositions import COMPOSITIONS
 from tests.support.contractions.precisions import PreciseProduct
 from tests.support.contractions.products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
@@ -39,6 +38,7 @@ from tests.support.contractions.residuals import residual, residual_inputs
 from tests.support.contractions.warpgroup_epilogues import CASES as EPILOGUES
 from tests.support.contractions.warpgroup_epilogues import epilogue_inputs
 from tests.support.contractions.warpgroup_schedules import cluster_schedule, warpgroup_schedule
+from tests.support.harnesses.compiling import row_schedule
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import DTYPES, FAMILIES
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import mlirfuse as mf
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.machine import machine_of
 from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict import predict
-from mlirfuse.schedule.predict.space import with_extents
+from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.proposals import proposals
 from mlirfuse.target import target_of
 
 SPLIT = "fuse-split-reductions,"

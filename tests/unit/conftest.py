@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.fake_driver import Driver, install
+from tests.support.fakes.fake_driver import Driver, install
 
 
 @pytest.fixture

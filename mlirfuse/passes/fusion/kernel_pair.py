@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.kernels import argument_attributes, body, result_sources, symbol
-from mlirfuse.analysis.operations import separated
+from mlirfuse.analysis.segments.operations import separated
 from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS, SCHEDULE
 from mlirfuse.passes.kernels.host import depends_on, order_host_ops
 from mlirfuse.support.rewriting import clone, erase

@@ -11,12 +11,12 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
-from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.spaces import check_results, kernel_space
 from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
+from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.dialect.attributes import GRID_REDUCTION, KERNEL, MIX_ORDER, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
@@ -26,8 +26,8 @@ from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.fusion.shared_views import shared_views
 from mlirfuse.passes.kernels.host import callee, calls, launches
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.choice import too_wide
-from mlirfuse.schedule.proposals import loops
+from mlirfuse.schedule.choice.choice import too_wide
+from mlirfuse.schedule.choice.proposals import loops
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase

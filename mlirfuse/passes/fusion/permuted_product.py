@@ -13,10 +13,10 @@ from mlirfuse.analysis.contractions.array_orders import ArrayOrders, Dims, array
 from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.contractions.problem import unit_axis
-from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import argument_attributes, body, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.dialect.attributes import GATHER, SCHEDULE, STRIDES
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError

@@ -11,9 +11,9 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.contraction_operands import unfit_producers
 from mlirfuse.analysis.contractions.problem import contraction_problem
-from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError

@@ -13,11 +13,11 @@ from mlir.dialects import func
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
-from mlirfuse.analysis.kernel_time import kernel_prediction
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.analysis.operations import separated
+from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
+from mlirfuse.analysis.segments.operations import separated
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError

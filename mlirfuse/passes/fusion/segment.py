@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import argument_attributes, body, functions, kern
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view, rearranged_axes, view_layout
-from mlirfuse.analysis.segments import CHEAP_OPS, GATHERED, Segment, joint_space, segment_ops
+from mlirfuse.analysis.segments.segments import CHEAP_OPS, GATHERED, Segment, joint_space, segment_ops
 from mlirfuse.dialect.attributes import ALIGN, KERNEL, NAME, RESULT_EXTENTS, SCHEDULE, SCHEDULES
 from mlirfuse.dialect.gathered_view import view_attributes
 from mlirfuse.errors import PassError, UnreadExtentError
@@ -32,9 +32,9 @@ class FuseSegment(Pass):
 
     Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such op,
     are left alone. A `linalg.generic` that yields one constant becomes a `linalg.fill`. Unused ops are erased.
-    `mlirfuse/analysis/segments.py` states when ops share a kernel. A remark says why an op does not join its producer,
-    and names the ops that stay in the host function. Where fusion is off, `fuse.operation` numbers the ops, and those
-    of one number share a kernel. Raises `UnreadExtentError` where a kernel has a dynamic extent
+    `mlirfuse/analysis/segments/segments.py` states when ops share a kernel. A remark says why an op does not join its
+    producer, and names the ops that stay in the host function. Where fusion is off, `fuse.operation` numbers the ops,
+    and those of one number share a kernel. Raises `UnreadExtentError` where a kernel has a dynamic extent
     that none of its inputs has, as one that only writes zeros: the extent would be unknown at run time.
 
     ```mlir

@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.analysis.kernels import argument_attributes, body, functions
 from mlirfuse.analysis.loops.structure import is_constant
 from mlirfuse.analysis.memory.host_views import Layout, is_host_view, view_layout
-from mlirfuse.analysis.segments import needs_memory
+from mlirfuse.analysis.segments.segments import needs_memory
 from mlirfuse.dialect.attributes import KERNEL, NAME
 from mlirfuse.passes.graph.copies import copied
 from mlirfuse.passes.graph.views import fold_views

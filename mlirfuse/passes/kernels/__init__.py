@@ -1,1 +1,1 @@
-"""Passes on one tensor kernel and its launch: collapsed dimensions, split rows, merged reductions, the schedule."""
+"""Passes on one tensor kernel and its launch: collapsed dimensions, merged reductions, the schedule."""

@@ -15,8 +15,8 @@ from mlirfuse.analysis.kernels import functions, is_tile_program, kernels, symbo
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.analysis.problem import narrow_accesses
-from mlirfuse.analysis.scheduling_problem import scheduling_problem
+from mlirfuse.analysis.scheduling.problem import narrow_accesses
+from mlirfuse.analysis.scheduling.scheduling_problem import scheduling_problem
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError, errors_at
@@ -24,15 +24,15 @@ from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attempts, report
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.attempts import Attempt, choose_contraction_again, choose_schedule_again
-from mlirfuse.schedule.choice import choose_schedule
+from mlirfuse.schedule.choice.attempts import Attempt, choose_contraction_again, choose_schedule_again
+from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.choice.contraction_choice import choose_contraction
+from mlirfuse.schedule.choice.records import AnyProblem, RecordKey, lookup, trial_of
 from mlirfuse.schedule.contractions.checks import check_contraction, check_ring, check_whole_grid
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.records import AnyProblem, RecordKey, lookup, trial_of
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
 from mlirfuse.target import Target
 
@@ -45,15 +45,15 @@ class FuseAssignSchedule(Pass):
     """Puts `fuse.schedule` on every tensor kernel that has none; all later passes only read it.
 
     Requires kernels made by `fuse-segment`. The choice is a pure function of the kernel's iteration space, its traffic
-    and the target (`mlirfuse/schedule/choice.py`), for contractions of the machine, too
+    and the target (`mlirfuse/schedule/choice/choice.py`), for contractions of the machine, too
     (`predict/contraction_choice.py`). An existing schedule, of a test, a tuner or a user, is checked and kept.
     `fuse.grid_reduction` on the host function chooses how the partials of a persistent loop are combined; it is an
     error where no kernel whose schedule is chosen here has a persistent loop. Where the reduced dimension has an extent
     of 1, there are no partials, and the request is declined with a remark, as the same request serves all extents.
     `fuse.attempts` on the host function lists, by kernel, schedules that were compiled before and spilled, with the
     assembler's report: another schedule is then chosen, at most three times, and finally the one that spilled least
-    (`schedule/attempts.py`). With `tuned`, a schedule that tuning kept for the problem on this machine
-    (`schedule/records.py`) comes before the choice; it is declined with a remark where it is illegal or spills.
+    (`schedule/choice/attempts.py`). With `tuned`, a schedule that tuning kept for the problem on this machine
+    (`schedule/choice/records.py`) comes before the choice; it is declined with a remark where it is illegal or spills.
 
     ```mlir
     func.func private @f_0(...) attributes {fuse.kernel}

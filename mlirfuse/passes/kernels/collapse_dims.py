@@ -22,7 +22,7 @@ from mlirfuse.analysis.loops.collapsing import Pair, mergeable_pairs
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import is_unit_reshape
-from mlirfuse.analysis.segments import CHEAP_OPS
+from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE, STRIDES
 from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, KernelCollapser, collapsed_type
 from mlirfuse.passes.kernels.host import callee, calls

@@ -9,7 +9,7 @@ from mlir import ir
 from mlirfuse.analysis.kernels import functions
 from mlirfuse.dialect.attributes import ATTEMPTS
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.attempts import Attempt
+from mlirfuse.schedule.choice.attempts import Attempt
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
 

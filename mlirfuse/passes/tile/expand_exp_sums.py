@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
-from mlirfuse.passes.kernels.tensor_reductions import reduce_rows
+from mlirfuse.passes.splitting.tensor_reductions import reduce_rows
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import erase

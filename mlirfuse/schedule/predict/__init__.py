@@ -6,7 +6,7 @@ Kernels with contractions are in `contractions`: their instruction families say 
 (`FamilySchedules.step_times`).
 """
 
-from mlirfuse.schedule.predict.contractions import predict_contraction
+from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
 from mlirfuse.schedule.predict.predict import predict, work_of
 from mlirfuse.schedule.predict.prediction import Prediction
 from mlirfuse.schedule.predict.pricing import price

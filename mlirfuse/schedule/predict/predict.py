@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.predict.chunks import chunk_work
+from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.predict.device import device_of
-from mlirfuse.schedule.predict.loops import loop_work
+from mlirfuse.schedule.predict.kernels.chunks import chunk_work
+from mlirfuse.schedule.predict.kernels.loops import loop_work
+from mlirfuse.schedule.predict.kernels.tiles import tile_work
 from mlirfuse.schedule.predict.prediction import Prediction
 from mlirfuse.schedule.predict.pricing import price
-from mlirfuse.schedule.predict.space import with_extents
-from mlirfuse.schedule.predict.tiles import tile_work
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule

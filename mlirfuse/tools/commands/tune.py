@@ -17,8 +17,8 @@ from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo, ScalarInfo
 from mlirfuse.runtime.arrays.foreign import contiguous_strides
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.search import Trial, Tuned
+from mlirfuse.schedule.choice.records import AnyProblem, records_path
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.records import AnyProblem, records_path
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 from mlirfuse.tools.commands.specs import static_shape

@@ -18,7 +18,7 @@ from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import LoadedKernel, load
 from mlirfuse.runtime.dispatch import Dispatcher
 from tests.support import protocols
-from tests.support.lowering_harness import compile_text
+from tests.support.harnesses.lowering_harness import compile_text
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]

@@ -6,10 +6,10 @@ import pytest
 
 from mlirfuse.runtime import workspace
 from mlirfuse.runtime.arrays import result_checks
-from tests.fuzzing.backends import BACKENDS
-from tests.fuzzing.check import RIGHT
-from tests.fuzzing.generator import program_from_seed
-from tests.fuzzing.pool import run_program
+from tests.fuzzing.generation.generator import program_from_seed
+from tests.fuzzing.running.backends import BACKENDS
+from tests.fuzzing.running.check import RIGHT
+from tests.fuzzing.running.pool import run_program
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")

@@ -8,7 +8,7 @@ import pytest
 
 import mlirfuse as mf
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
-from tests.support.quotients import edges, hard_pairs, misrounded, quotients_near_the_largest, random_numbers
+from tests.support.numerics.quotients import edges, hard_pairs, misrounded, quotients_near_the_largest, random_numbers
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
@@ -62,7 +62,7 @@ def test_numbers_are_divided_by_any_number(by: str, target: str) -> None:
 
 @pytest.mark.parametrize("kind", ["edges", "near the largest", "near the middle", "random"])
 def test_quotients_of_single_precision_are_correctly_rounded(kind: str) -> None:
-    """By one divisor a row, whose reciprocal four dividends share; see `tests/support/quotients.py`."""
+    """By one divisor a row, whose reciprocal four dividends share; see `tests/support/numerics/quotients.py`."""
     if kind == "edges":
         x, s = (pairs.ravel() for pairs in np.meshgrid(edges(), edges()))
     elif kind == "near the largest":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import mlirfuse as mf
-from tests.support.compiling import row_schedule
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
+from tests.support.harnesses.compiling import row_schedule
 from tests.support.reductions.numerics import DTYPES, FAMILIES
 
 cupy = pytest.importorskip("cupy")

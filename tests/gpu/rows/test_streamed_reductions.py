@@ -10,7 +10,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.compiler.problems import problems_of
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.records import RecordKey, on_trial
+from mlirfuse.schedule.choice.records import RecordKey, on_trial
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from tests.support.reductions.streamed import random_case
 

@@ -18,11 +18,11 @@ from mlirfuse.compiler.read_host import host_program
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import load
 from mlirfuse.runtime.dispatch import Dispatcher
-from tests.support.compiling import row_schedule, specs_of
 from tests.support.contractions.product_reductions import CASES as TOTALS
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.gpu.torch_arrays import to_torch, torch
-from tests.support.lowering_harness import SCALE, compile_text
+from tests.support.harnesses.compiling import row_schedule, specs_of
+from tests.support.harnesses.lowering_harness import SCALE, compile_text
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import FAMILIES
 

@@ -14,7 +14,7 @@ from mlirfuse.lowering.ptx.assembler import assemble
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import driver_resources, load
 from mlirfuse.runtime.dispatch import Dispatcher
-from tests.support.lowering_harness import SCALE, compile_text
+from tests.support.harnesses.lowering_harness import SCALE, compile_text
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]

@@ -10,8 +10,8 @@ from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import MUTATORS, hunt
 from mlirfuse.support.rewriting import nested
-from tests.support.compiling import module_at
 from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.harnesses.compiling import module_at
 
 NOT_SYNCHRONISATION = {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"}
 KINDS = sorted(set(MUTATORS) - NOT_SYNCHRONISATION)

@@ -12,7 +12,6 @@ from mlirfuse import interpreter
 from mlirfuse.compiler.context import make_context
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.support.diagnostics import parse_module
-from tests.support.compiling import module_at
 from tests.support.contractions.products import (
     FORMS,
     MOST_IN_CLUSTER,
@@ -24,6 +23,7 @@ from tests.support.contractions.products import (
     Product,
     pinned_schedule,
 )
+from tests.support.harnesses.compiling import module_at
 from tests.support.pairwise import Row, combined
 
 Order = dict[str, Any]

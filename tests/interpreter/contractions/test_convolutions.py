@@ -10,9 +10,9 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
+from tests.support.harnesses.compiling import module_at, specs_of
 
 DTYPES: list[Any] = [np.float16, np.float32, np.int32]
 

@@ -7,8 +7,8 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at
 from tests.support.contractions.products import FUNCTIONS, Product, pinned_schedule
+from tests.support.harnesses.compiling import module_at
 
 
 def _integers(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:

@@ -7,10 +7,10 @@ import pytest
 
 from mlirfuse import interpreter
 from mlirfuse.schedule.parts.contraction import SLICED
-from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.compositions import COMPOSITIONS, Composition
 from tests.support.contractions.epilogues import CASES, Case, K, M, N
 from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.harnesses.compiling import module_at, specs_of
 
 SCHEDULES = {
     "mma": (64, 32, 1, "last_block", "mma", False),

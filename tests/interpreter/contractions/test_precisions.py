@@ -14,9 +14,9 @@ from mlirfuse.interpreter.mutation import MUTATORS, hunt
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from tests.support.compiling import module_at
 from tests.support.contractions.precisions import KINDS, PRECISE, PreciseProduct
 from tests.support.contractions.precisions import ties as half_way
+from tests.support.harnesses.compiling import module_at
 
 BUGS = sorted(set(MUTATORS) - {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"})
 """Those in synchronisation."""

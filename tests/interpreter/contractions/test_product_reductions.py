@@ -10,9 +10,9 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.product_reductions import CASES, OPERANDS, Case, K, M, N, over_batch, rows_of_squares
 from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.harnesses.compiling import module_at, specs_of
 
 SCHEDULES = {
     "mma": (64, 32, 1, "last_block", "mma", False),

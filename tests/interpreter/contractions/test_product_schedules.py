@@ -14,8 +14,8 @@ from mlir import ir
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import PassError, ScheduleError
-from tests.support.compiling import module_at
 from tests.support.contractions.product_schedules import ScheduledProduct, scheduled_product
+from tests.support.harnesses.compiling import module_at
 
 PRODUCTS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "200")) // 4
 

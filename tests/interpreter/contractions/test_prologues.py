@@ -8,9 +8,9 @@ import pytest
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.support.dtypes import dtype_of
-from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.contractions.prologues import CASES, Case, K, M, N
+from tests.support.harnesses.compiling import module_at, specs_of
 
 SCHEDULES = {
     "mma": (64, 32, 1, "last_block", "mma", False),

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mlirfuse import interpreter
-from tests.support.compiling import module_at
 from tests.support.contractions.products import REDUCTIONS, Product, pinned_schedule
 from tests.support.contractions.warpgroup_schedules import warpgroup_schedule
+from tests.support.harnesses.compiling import module_at
 
 
 @pytest.mark.parametrize("raster", [2, 3, 4, 16])

@@ -7,8 +7,8 @@ import pytest
 
 from mlirfuse import interpreter
 from mlirfuse.passes.gpu import roll_stores
-from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.heavy_epilogues import FUNCTIONS, SCHEDULES, inputs_of
+from tests.support.harnesses.compiling import module_at, specs_of
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -12,7 +12,6 @@ import pytest
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
-from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.residuals import (
     SCHEDULES,
     gate,
@@ -25,6 +24,7 @@ from tests.support.contractions.residuals import (
     two_results,
 )
 from tests.support.contractions.warpgroup_schedules import warpgroup_schedule
+from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.kernels import parse
 from tests.support.pairwise import combined
 

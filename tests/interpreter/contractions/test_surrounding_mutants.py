@@ -11,8 +11,8 @@ import pytest
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.interpreter.mutation import MUTATORS, hunt
-from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.harnesses.compiling import module_at, specs_of
 
 NOT_SYNCHRONISATION = {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"}
 KINDS = sorted(set(MUTATORS) - NOT_SYNCHRONISATION)

@@ -9,9 +9,9 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at
 from tests.support.contractions.warpgroup_epilogues import CASES, epilogue_inputs
 from tests.support.contractions.warpgroup_schedules import warpgroup_schedule
+from tests.support.harnesses.compiling import module_at
 
 SCHEDULES = {
     "tiles": warpgroup_schedule(128, 64),

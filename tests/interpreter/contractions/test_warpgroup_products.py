@@ -13,9 +13,9 @@ from mlir import ir
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
-from tests.support.compiling import module_at
 from tests.support.contractions.products import Product
 from tests.support.contractions.warpgroup_schedules import cluster_schedule, warpgroup_schedule
+from tests.support.harnesses.compiling import module_at
 from tests.support.kernels import parse
 from tests.support.pairwise import combined
 

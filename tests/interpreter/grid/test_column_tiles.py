@@ -10,7 +10,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at
+from tests.support.harnesses.compiling import module_at
 
 ROWS, COLUMNS = 300, 40
 

@@ -15,7 +15,7 @@ from mlirfuse import interpreter
 from mlirfuse.interpreter.mutation import Mutant, mutants, plant, site
 from mlirfuse.schedule.parts.persistent_loop import GRID_REDUCTIONS
 from mlirfuse.target import target_of
-from tests.support.compiling import module_at
+from tests.support.harnesses.compiling import module_at
 from tests.support.pairwise import Row, combined
 from tests.support.reductions.backward import BACKWARD, Backward
 from tests.support.reductions.numerics import DTYPES

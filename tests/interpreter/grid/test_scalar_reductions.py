@@ -9,7 +9,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at, specs_of
+from tests.support.harnesses.compiling import module_at, specs_of
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at
+from tests.support.harnesses.compiling import module_at
 from tests.support.reductions.spread_clusters import CASES, Case, chosen
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at
+from tests.support.harnesses.compiling import module_at
 from tests.support.reductions.numerics import DTYPES
 from tests.support.reductions.wide import (
     CHUNKS,

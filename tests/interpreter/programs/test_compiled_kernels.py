@@ -16,7 +16,7 @@ from mlirfuse import interpreter
 from mlirfuse.interpreter.mutation import Mutant, Report, hunt, site, spiked_rows
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
-from tests.support.compiling import module_at, row_schedule
+from tests.support.harnesses.compiling import module_at, row_schedule
 from tests.support.pairwise import combined
 from tests.support.reductions.numerics import DTYPES, FAMILIES, Family, assert_close
 

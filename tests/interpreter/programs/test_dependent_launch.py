@@ -12,8 +12,8 @@ from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.rules.nvvm_grid_dependency import WAIT
 from mlirfuse.support.rewriting import nested
-from tests.support.compiling import module_at, row_schedule, specs_of
 from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.harnesses.compiling import module_at, row_schedule, specs_of
 from tests.support.kernels import parse
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import FAMILIES

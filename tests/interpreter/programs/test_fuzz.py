@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzzing.backends import BACKENDS
-from tests.fuzzing.check import RIGHT
-from tests.fuzzing.generator import program_from_seed
-from tests.fuzzing.pool import run_program
+from tests.fuzzing.generation.generator import program_from_seed
+from tests.fuzzing.running.backends import BACKENDS
+from tests.fuzzing.running.check import RIGHT
+from tests.fuzzing.running.pool import run_program
 
 PROGRAMS = [
     *[("interpret", "small", seed) for seed in range(380)],

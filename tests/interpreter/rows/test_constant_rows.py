@@ -10,7 +10,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at, specs_of
+from tests.support.harnesses.compiling import module_at, specs_of
 
 X = np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32)
 Y = np.random.default_rng(1).normal(size=8).astype(np.float32)

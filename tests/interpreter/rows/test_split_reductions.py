@@ -13,7 +13,7 @@ from mlirfuse import interpreter
 from mlirfuse.compiler import pipeline
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.support.dtypes import dtype_of
-from tests.support.compiling import specs_of
+from tests.support.harnesses.compiling import specs_of
 
 ALWAYS = "fuse-split-reductions{always=true}"
 

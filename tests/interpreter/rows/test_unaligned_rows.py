@@ -10,7 +10,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at, row_schedule
+from tests.support.harnesses.compiling import module_at, row_schedule
 from tests.support.pairwise import combined
 from tests.support.reductions.numerics import DTYPES, FAMILIES
 

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
-from tests.support.compiling import module_at
 from tests.support.forms import fastest
+from tests.support.harnesses.compiling import module_at
 from tests.support.kernels import SHARED
 from tests.support.reductions.numerics import DTYPES
 

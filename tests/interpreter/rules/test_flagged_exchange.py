@@ -11,8 +11,8 @@ from mlir import ir
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.support.rewriting import nested
-from tests.support.compiling import module_at
 from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.harnesses.compiling import module_at
 
 PRODUCT = Product(24, 32, 384, "nt", "float16")
 

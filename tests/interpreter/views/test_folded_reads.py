@@ -10,7 +10,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at, row_schedule, specs_of
+from tests.support.harnesses.compiling import module_at, row_schedule, specs_of
 
 FOLDED: dict[str, tuple[Callable[[Any], Any], float]] = {
     "a difference": (lambda x: x - x, 0),

@@ -16,7 +16,7 @@ from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.compiler import pipeline
 from mlirfuse.passes.kernels.host import calls
 from mlirfuse.passmanager.manager import run_pipeline
-from tests.support.compiling import module_at, row_schedule, specs_of
+from tests.support.harnesses.compiling import module_at, row_schedule, specs_of
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}

@@ -10,9 +10,9 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.compiler.problems import problems_of
+from mlirfuse.schedule.choice.proposals import proposals
+from mlirfuse.schedule.choice.records import RecordKey, on_trial
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.proposals import proposals
-from mlirfuse.schedule.records import RecordKey, on_trial
 from tests.support.views.random_layouts import KINDS, RandomLayout
 
 

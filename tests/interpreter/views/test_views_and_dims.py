@@ -10,7 +10,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from tests.support.compiling import module_at
+from tests.support.harnesses.compiling import module_at
 
 X = np.random.default_rng(0).normal(size=(3, 4, 8)).astype(np.float32)
 W = np.random.default_rng(1).normal(size=(4, 8)).astype(np.float32)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import mlirfuse as mf
-from tests.support.closeness import check_results
+from tests.support.numerics.closeness import check_results
 
 
 def attention(q, k, v):

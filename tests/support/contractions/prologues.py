@@ -10,7 +10,7 @@ import numpy as np
 
 import mlirfuse as mf
 from mlirfuse.support.dtypes import dtype_of
-from tests.support.closeness import check_results
+from tests.support.numerics.closeness import check_results
 
 M, N, K = 72, 96, 200
 

@@ -15,7 +15,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.analysis.kernels import kernels
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import mutants, plant, site
@@ -27,7 +27,7 @@ from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.rewriting import nested
 from mlirfuse.target import target_of
-from tests.support.compiling import module_at
+from tests.support.harnesses.compiling import module_at
 from tests.support.reductions.backward import Backward
 
 COLUMNS, SMS = 64, 3

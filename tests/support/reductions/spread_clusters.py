@@ -16,7 +16,7 @@ import numpy as np
 import mlirfuse as mf
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
-from tests.support.closeness import check_results
+from tests.support.numerics.closeness import check_results
 
 ROWS, MIDDLE, COLUMNS = 5, 13, 68
 """Neither of a tile's dimensions fills its blocks, so that the last ones have padding."""

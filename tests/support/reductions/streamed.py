@@ -14,7 +14,7 @@ from mlir import ir
 import mlirfuse as mf
 from mlirfuse.analysis.kernels import kernels
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.passmanager.manager import run_pipeline

@@ -36,8 +36,8 @@ from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import predict_contraction
 from mlirfuse.schedule.schedule import check_schedule, schedule_of
 from mlirfuse.target import target_of
-from tests.support.builder_harness import traced
 from tests.support.contractions.contraction_problems import H200, problem
+from tests.support.harnesses.builder_harness import traced
 
 
 def structures(module: ir.Module) -> list[OpStructure]:

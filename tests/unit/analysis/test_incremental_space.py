@@ -9,14 +9,13 @@ import pytest
 from mlir import ir
 
 import mlirfuse as mf
-from mlirfuse.analysis import segments
-from mlirfuse.analysis.incremental_space import IncrementalSpace
 from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.analysis.loops.iteration_space import IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.analysis.segments import segment_ops
-from tests.fuzzing.backends import specs_of
-from tests.fuzzing.generator import program_from_seed
+from mlirfuse.analysis.segments.incremental_space import IncrementalSpace
+from mlirfuse.analysis.segments.segments import segment_ops, segments
+from tests.fuzzing.generation.generator import program_from_seed
+from tests.fuzzing.running.backends import specs_of
 
 
 def traced(fn: Callable[..., Any], *specs: mf.TensorSpec) -> tuple[ir.Module, list[ir.Operation]]:

@@ -11,7 +11,7 @@ from mlir import ir
 import mlirfuse as mf
 from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, _UnionFind, build_iteration_space
-from mlirfuse.analysis.segments import segment_ops
+from mlirfuse.analysis.segments.segments import segment_ops
 
 
 @pytest.fixture

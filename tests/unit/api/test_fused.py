@@ -20,7 +20,7 @@ from mlirfuse.runtime.device.module import LoadedKernel
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
-from tests.support.fake_driver import Driver, ndarray
+from tests.support.fakes.fake_driver import Driver, ndarray
 
 LAYOUT = BlockedLayout(vector=(1, 4), lanes=(1, 32), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
 

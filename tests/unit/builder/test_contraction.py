@@ -8,7 +8,7 @@ import pytest
 
 from mlirfuse import builder as mf
 from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
-from tests.support.builder_harness import ops, run, spec_of, traced
+from tests.support.harnesses.builder_harness import ops, run, spec_of, traced
 
 SHAPES = [
     ((3, 4), (4, 5)),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import mlirfuse as mf
 from mlirfuse.errors import ArgumentError, DTypeError, MlirFuseError, ShapeError
-from tests.support.builder_harness import run
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
+from tests.support.harnesses.builder_harness import run
 
 X, W, DY = np.ones((2, 8, 9, 6), np.float32), np.ones((4, 3, 3, 6), np.float32), np.ones((2, 6, 7, 4), np.float32)
 

@@ -11,8 +11,8 @@ from mlirfuse import builder as mf
 from mlirfuse.builder import linalg
 from mlirfuse.builder.functions.diagonals import trace
 from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
-from tests.support.builder_harness import ops, run, spec_of, traced
 from tests.support.equations import Einsum, einsums
+from tests.support.harnesses.builder_harness import ops, run, spec_of, traced
 
 EQUATIONS = [
     ("ij,jk", (2, 3), (3, 4)),

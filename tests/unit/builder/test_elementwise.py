@@ -11,7 +11,7 @@ import pytest
 
 from mlirfuse import builder as mf
 from mlirfuse.errors import DTypeError
-from tests.support.builder_harness import ops, run, spec_of, traced
+from tests.support.harnesses.builder_harness import ops, run, spec_of, traced
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.1, 3.7, -7.3, 65504.0, 1e-7, np.inf, -np.inf, np.nan])
 FLOATS = [np.float16, np.float32, np.float64]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mlirfuse import builder as mf
 from mlirfuse.errors import ShapeError
-from tests.support.builder_harness import ops, run, spec_of, traced
+from tests.support.harnesses.builder_harness import ops, run, spec_of, traced
 
 
 def counted(*shape: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 
 from mlirfuse import builder as mf
 from mlirfuse.errors import DTypeError, ShapeError, TraceError
-from tests.support.builder_harness import ops, run, spec_of, traced
+from tests.support.harnesses.builder_harness import ops, run, spec_of, traced
 
 AXES = [None, 0, 1, -1, (0, 2), (2, 0), (0, 1, 2), ()]
 FLOAT_REDUCTIONS = {mf.sum: np.sum, mf.prod: np.prod, mf.mean: np.mean, mf.max: np.max, mf.min: np.min}

@@ -10,7 +10,7 @@ import pytest
 from mlirfuse import builder as mf
 from mlirfuse.errors import DTypeError, TraceError
 from mlirfuse.support.dtypes import ALL, promote
-from tests.support.builder_harness import ops, run, spec_of, traced
+from tests.support.harnesses.builder_harness import ops, run, spec_of, traced
 
 NUMERIC = [dtype for dtype in ALL if dtype.kind != "bool"]
 

@@ -13,7 +13,7 @@ from mlirfuse import builder as mf
 from mlirfuse.builder import ScalarSpec, StaticSpec, TensorSpec, equal_extents, result_structure, trace
 from mlirfuse.compiler.context import make_context
 from mlirfuse.errors import ArgumentError, DTypeError, MlirFuseError, ShapeError, TraceError
-from tests.support.builder_harness import function_of, ops, run, traced
+from tests.support.harnesses.builder_harness import function_of, ops, run, traced
 
 F32 = "float32"
 

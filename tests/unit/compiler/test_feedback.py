@@ -14,7 +14,7 @@ from mlirfuse.errors import CompileError
 from mlirfuse.lowering.ptx import spills
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary, ptx
-from mlirfuse.schedule.attempts import MOST_AGAIN, MOST_LEAN
+from mlirfuse.schedule.choice.attempts import MOST_AGAIN, MOST_LEAN
 
 
 class Assembler:

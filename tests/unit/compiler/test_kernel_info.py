@@ -7,7 +7,7 @@ import pytest
 from mlirfuse.compiler.expressions import Binary, Constant, Symbol
 from mlirfuse.compiler.kernel_info import AbiParameter, kernel_infos
 from mlirfuse.errors import IRError
-from tests.support.lowering_harness import SCALE, lower, one_kernel
+from tests.support.harnesses.lowering_harness import SCALE, lower, one_kernel
 
 
 def test_scale():

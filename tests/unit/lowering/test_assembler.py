@@ -14,7 +14,7 @@ from mlirfuse.lowering.ptx import assembler, cubin_cache, ptxas
 from mlirfuse.lowering.ptx.assembler import Assembler, assemble_kernel, assemble_kernels, chosen_assembler
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
 from mlirfuse.target import target_of
-from tests.support.lowering_harness import SCALE, compile_text
+from tests.support.harnesses.lowering_harness import SCALE, compile_text
 
 INSTALLED = (((14, 1, 9), Path("/new")), ((13, 5, 37), Path("/wheel")), ((12, 4, 131), Path("/old")))
 

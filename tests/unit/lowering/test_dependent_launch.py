@@ -12,10 +12,10 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.compiler.kernel_info import kernel_infos
 from mlirfuse.errors import RuntimeLaunchError
-from tests.support.compiling import row_schedule, specs_of
 from tests.support.contractions.products import Product, pinned_schedule
-from tests.support.fake_driver import dispatcher, ndarray
-from tests.support.lowering_harness import SCALE, lower
+from tests.support.fakes.fake_driver import dispatcher, ndarray
+from tests.support.harnesses.compiling import row_schedule, specs_of
+from tests.support.harnesses.lowering_harness import SCALE, lower
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import FAMILIES
 from tests.support.sass import needs_sass, sass_of

@@ -9,7 +9,7 @@ import pytest
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering.ptx import libdevice, to_ptx
 from mlirfuse.target import target_of
-from tests.support.lowering_harness import compile_text, lower, one_kernel
+from tests.support.harnesses.lowering_harness import compile_text, lower, one_kernel
 
 EXP = one_kernel("""
     %v = memref.load %x[%t] : memref<?xf32>

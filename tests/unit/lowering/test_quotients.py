@@ -12,8 +12,8 @@ from mlirfuse.compiler.context import make_context
 from mlirfuse.passmanager.manager import Pipeline
 from mlirfuse.support.diagnostics import parse_module
 from mlirfuse.support.rewriting import ops_named
-from tests.support.float_code import approximate_reciprocal, evaluate, fma, truncated_product
-from tests.support.quotients import edges, hard_pairs, misrounded, quotients_near_the_largest, random_numbers
+from tests.support.numerics.float_code import approximate_reciprocal, evaluate, fma, truncated_product
+from tests.support.numerics.quotients import edges, hard_pairs, misrounded, quotients_near_the_largest, random_numbers
 
 SHARED = """
 gpu.module @k {

@@ -14,7 +14,7 @@ from mlirfuse.lowering.ptx.ptxas import ptxas_candidates
 from mlirfuse.lowering.ptx.resources import KernelResources, parse_log
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
 from mlirfuse.target import target_of
-from tests.support.lowering_harness import SCALE, compile_text
+from tests.support.harnesses.lowering_harness import SCALE, compile_text
 
 LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'other' for 'sm_90a'

@@ -19,7 +19,7 @@ import mlirfuse as mf
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering.ptx.assembler import assemble
 from mlirfuse.target import TARGETS
-from tests.support.lowering_harness import compile_text, one_kernel
+from tests.support.harnesses.lowering_harness import compile_text, one_kernel
 
 FLOATS, INTS = ("f16", "bf16", "f32", "f64"), ("i8", "i16", "i32", "i64")
 FLOAT_OPS = ("addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf")

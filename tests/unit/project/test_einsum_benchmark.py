@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mlirfuse import builder as mf
-from tests.support.builder_harness import run
+from tests.support.harnesses.builder_harness import run
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 

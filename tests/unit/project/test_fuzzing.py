@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.fuzzing.assembled import MOST_COMPILATIONS, MadeUpReports
-from tests.fuzzing.backends import BACKENDS
 from tests.fuzzing.bounds import Bounded, cast, exact, nearest, product, total
-from tests.fuzzing.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
-from tests.fuzzing.contraction import matmul
-from tests.fuzzing.elementwise import (
+from tests.fuzzing.generation.generator import program_from_seed
+from tests.fuzzing.inputs import Input
+from tests.fuzzing.ops.contraction import matmul
+from tests.fuzzing.ops.elementwise import (
     COMPARISONS,
     add,
     divide,
@@ -26,11 +25,12 @@ from tests.fuzzing.elementwise import (
     remainder,
     sigmoid,
 )
-from tests.fuzzing.generator import program_from_seed
-from tests.fuzzing.inputs import Input
-from tests.fuzzing.pool import Pool
+from tests.fuzzing.ops.reductions import max_of, std_of, sum_of, var_of
 from tests.fuzzing.program import Program, Statement
-from tests.fuzzing.reductions import max_of, std_of, sum_of, var_of
+from tests.fuzzing.running.assembled import MOST_COMPILATIONS, MadeUpReports
+from tests.fuzzing.running.backends import BACKENDS
+from tests.fuzzing.running.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
+from tests.fuzzing.running.pool import Pool
 from tests.fuzzing.shrink import shrink
 from tests.fuzzing.types import DTYPES, FORMATS, numpy_dtype
 
@@ -246,7 +246,7 @@ def test_errors_are_sorted() -> None:
 @pytest.mark.parametrize(("backend", "bad"), [("aborts", CRASH), ("hangs", TIMEOUT)])
 def test_workers_survive(backend: str, bad: str) -> None:
     with Pool(2, limit=20 if bad == CRASH else 8) as pool:
-        tasks = [(n, (n, f"tests.support.doomed_backends:{backend}", "small")) for n in range(5)]
+        tasks = [(n, (n, f"tests.support.fakes.doomed_backends:{backend}", "small")) for n in range(5)]
         kinds = {number: outcome for number, outcome, _ in pool.run(tasks)}
     assert {n: o.kind for n, o in kinds.items()} == {n: bad if n % 2 else RIGHT for n in range(5)}
     if bad == CRASH:
@@ -255,7 +255,7 @@ def test_workers_survive(backend: str, bad: str) -> None:
 
 def test_a_worker_that_ends_is_given_no_other_program() -> None:
     with Pool(1, limit=20) as pool:
-        tasks = [(n, (n, "tests.support.doomed_backends:ends", "small")) for n in range(5)]
+        tasks = [(n, (n, "tests.support.fakes.doomed_backends:ends", "small")) for n in range(5)]
         found = {number: outcome for number, outcome, _ in pool.run(tasks)}
     assert {n: o.kind for n, o in found.items()} == {n: CRASH if n % 2 else RIGHT for n in range(5)}
     assert all("KeyError" in o.signature for o in found.values() if o.kind == CRASH)
@@ -264,7 +264,7 @@ def test_a_worker_that_ends_is_given_no_other_program() -> None:
 def test_a_worker_that_ended_between_programs_is_replaced() -> None:
     with Pool(1, limit=20) as pool:
         for n in range(4):
-            ((_, outcome, _),) = pool.run([(n, (n, "tests.support.doomed_backends:disappears", "small"))])
+            ((_, outcome, _),) = pool.run([(n, (n, "tests.support.fakes.doomed_backends:disappears", "small"))])
             assert outcome.kind == RIGHT
             if n % 2:
                 pool._workers[0].process.join()
@@ -274,7 +274,7 @@ def test_a_worker_that_ended_between_programs_is_replaced() -> None:
 def test_failures_shrink() -> None:
     programs = (program_from_seed(seed, "small") for seed in range(200))
     program = next(p for p in programs if any(s.op == "exp" for s in p.statements))
-    backend = "tests.support.doomed_backends:dislikes_exp"
+    backend = "tests.support.fakes.doomed_backends:dislikes_exp"
     with Pool(1, limit=20) as pool:
         ((_, outcome, _),) = pool.run([(0, (program, backend, ""))])
         assert outcome.kind == WRONG

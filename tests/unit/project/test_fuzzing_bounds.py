@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from tests.fuzzing import elementwise as ops
 from tests.fuzzing.bounds import Bounded, cast, exact
-from tests.fuzzing.check import WrongResult, check
-from tests.fuzzing.contraction import matmul
-from tests.fuzzing.reductions import mean_of, prod_of, std_of
+from tests.fuzzing.ops import elementwise as ops
+from tests.fuzzing.ops.contraction import matmul
+from tests.fuzzing.ops.reductions import mean_of, prod_of, std_of
+from tests.fuzzing.running.check import WrongResult, check
 from tests.fuzzing.types import FORMATS, numpy_dtype
 
 MOST = float(np.finfo(np.float64).max)

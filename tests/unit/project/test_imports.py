@@ -33,7 +33,7 @@ LAYERS = (
 )
 """Packages and modules, each of which imports those before it alone."""
 
-PASS_FOLDERS = ("graph", "kernels", "fusion", "tile", "layouts", "pipelining", "gpu")
+PASS_FOLDERS = ("graph", "kernels", "splitting", "fusion", "tile", "layouts", "pipelining", "gpu")
 """The same of `mlirfuse.passes`."""
 
 PACKAGES = sorted(path.parent for path in ROOT.rglob("__init__.py"))

@@ -15,17 +15,17 @@ from mlirfuse import interpreter
 from mlirfuse.compiler.pipeline import passes
 from mlirfuse.distribution.mma import contract
 from mlirfuse.machine import machine_of
+from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.contractions.family import PACKAGE, family_schedules
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import predict_contraction
-from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.support.strategies import strategy_of
 from mlirfuse.target import instructions, target_of
 from mlirfuse.target.instructions import DEFAULT_FAMILY, FAMILIES, InstructionFamily
 from mlirfuse.tiling.contractions.family import family_pipelining
-from tests.support.compiling import module_at
 from tests.support.contractions.products import Product
+from tests.support.harnesses.compiling import module_at
 from tests.support.toy_families import registered
 
 ROOT = Path(mf.__file__).parent

@@ -8,7 +8,7 @@ import pytest
 
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
 from mlirfuse.runtime.fast_calls import MISSED
-from tests.support.fake_driver import SCALE, dispatcher, install, ndarray
+from tests.support.fakes.fake_driver import SCALE, dispatcher, install, ndarray
 
 VIEW = """
 func.func @view(%x: tensor<?x8xf32>, %n: f64) -> (tensor<8x?xf32>, tensor<?x8xf32>) {

@@ -18,8 +18,8 @@ from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import LoadedKernel, load
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.target import TARGETS, target_of
-from tests.support.fake_driver import dispatcher, ndarray, x_and_y
-from tests.support.lowering_harness import SCALE, TRANSPOSED, VIEWS, lower
+from tests.support.fakes.fake_driver import dispatcher, ndarray, x_and_y
+from tests.support.harnesses.lowering_harness import SCALE, TRANSPOSED, VIEWS, lower
 
 TWO_KERNELS = SCALE.replace(
     "  return %0 : tensor<?x512xf32>",

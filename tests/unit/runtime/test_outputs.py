@@ -10,8 +10,8 @@ import pytest
 
 from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime.device import cuda
-from tests.support.fake_driver import dispatcher, ndarray, x_and_y
-from tests.support.lowering_harness import TRANSPOSED, VIEWS
+from tests.support.fakes.fake_driver import dispatcher, ndarray, x_and_y
+from tests.support.harnesses.lowering_harness import TRANSPOSED, VIEWS
 
 
 @pytest.fixture

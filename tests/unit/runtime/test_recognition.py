@@ -7,7 +7,7 @@ import pytest
 from mlirfuse.runtime import dispatch
 from mlirfuse.runtime.arrays.arrays import signature
 from mlirfuse.runtime.recognition import recogniser, unknown
-from tests.support.fake_driver import dispatcher, ndarray
+from tests.support.fakes.fake_driver import dispatcher, ndarray
 
 ALIGNED = 1 << 20
 

@@ -11,7 +11,7 @@ from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime.arrays import result_checks
 from mlirfuse.runtime.arrays.result_checks import POISONS
 from mlirfuse.runtime.device import cuda
-from tests.support.fake_driver import Driver, dispatcher, install, ndarray
+from tests.support.fakes.fake_driver import Driver, dispatcher, install, ndarray
 
 ROWS, COLUMNS = 6, 512
 

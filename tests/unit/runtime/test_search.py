@@ -24,8 +24,8 @@ from mlirfuse.runtime import search, tuning
 from mlirfuse.runtime.arrays.arrays import ArrayInfo
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.search import Tuned
-from mlirfuse.schedule.ranking import ranked
-from mlirfuse.schedule.records import Record, RecordKey, lookup, on_trial, store
+from mlirfuse.schedule.choice.ranking import ranked
+from mlirfuse.schedule.choice.records import Record, RecordKey, lookup, on_trial, store
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 from mlirfuse.tools.cli import main
@@ -122,7 +122,7 @@ def test_another_machine_does_not_take_it(device: Callable[..., Times]) -> None:
 def test_another_version_does_not_take_it(device: Callable[..., Times], monkeypatch: pytest.MonkeyPatch) -> None:
     device(9.0, 3.0)
     tuned(softmax, 2.0)
-    monkeypatch.setattr("mlirfuse.schedule.records.version", lambda package: "99")
+    monkeypatch.setattr("mlirfuse.schedule.choice.records.version", lambda package: "99")
     assert "tuned tile" not in compiled_for(softmax).explain(verbose=True)
 
 

@@ -9,7 +9,7 @@ import pytest
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime.device import tensor_maps
 from mlirfuse.runtime.device.tensor_maps import TENSOR_MAP_BYTES, TensorMapShape
-from tests.support.fake_driver import dispatcher, ndarray
+from tests.support.fakes.fake_driver import dispatcher, ndarray
 
 COPY = """
 #shared = #gpu.address_space<workgroup>

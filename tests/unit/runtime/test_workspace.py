@@ -14,8 +14,8 @@ from mlirfuse.runtime import workspace
 from mlirfuse.runtime.device.module import LoadedKernel
 from mlirfuse.runtime.memory_plan import MemoryPlan, MemoryPlanner, Place
 from tests.support import protocols
-from tests.support.fake_driver import Driver, dispatcher, ndarray
-from tests.support.lowering_harness import compile_text, lower
+from tests.support.fakes.fake_driver import Driver, dispatcher, ndarray
+from tests.support.harnesses.lowering_harness import compile_text, lower
 
 CHAIN = protocols.text("tickets").replace(
     "  return %0 : tensor<?x128xf32>",

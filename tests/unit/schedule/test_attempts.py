@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from mlirfuse.machine import shipped_models
-from mlirfuse.schedule.attempts import (
+from mlirfuse.schedule.choice.attempts import (
     MOST_AGAIN,
     MOST_LEAN,
     Attempt,
@@ -19,11 +19,11 @@ from mlirfuse.schedule.attempts import (
     shorter,
     thinner,
 )
-from mlirfuse.schedule.choice import choose_schedule
-from mlirfuse.schedule.low_registers import low_register_schedules
+from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.choice.contraction_choice import choose_contraction
+from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule
 from mlirfuse.schedule.schedule import check_schedule

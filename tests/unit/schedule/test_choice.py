@@ -8,15 +8,15 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.machine import machine_of
-from mlirfuse.schedule.choice import RESOLUTION, choose_schedule
+from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
+from mlirfuse.schedule.choice.proposals import loops, proposals
 from mlirfuse.schedule.elementwise import MOST_READ_BYTES
 from mlirfuse.schedule.model.residency import REGISTER_STEP, registers_left, resident_blocks
 from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict import predict
-from mlirfuse.schedule.predict.space import with_extents
+from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, TransposedProblem
-from mlirfuse.schedule.proposals import loops, proposals
 from mlirfuse.schedule.rows.candidates import FEW_SPARE, row_candidates
 from mlirfuse.schedule.rows.parts import row_parts
 from mlirfuse.schedule.schedule import check_schedule

@@ -9,6 +9,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.machine import machine_of
+from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.contractions.candidates import CLUSTER_COLUMNS, CLUSTERS, RASTER, SQUARE, candidates
 from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
@@ -17,7 +18,6 @@ from mlirfuse.schedule.contractions.grid import tile_count
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.parts.contraction import LONGEST_SUM, ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.predict.contraction_choice import choose_contraction
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 from tests.support.contractions.contraction_problems import H200, problem

@@ -16,7 +16,7 @@ from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import Prediction
-from mlirfuse.schedule.predict.contractions import predict_contraction
+from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 from tests.support.contractions.contraction_problems import problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlirfuse.schedule.choice import choose_schedule
+from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.target import Target, target_of
 

@@ -11,7 +11,7 @@ from mlir import ir
 
 import mlirfuse as mf
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.passmanager.manager import run_pipeline
@@ -20,7 +20,7 @@ from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import nested
 from mlirfuse.target import target_of
-from tests.support.compiling import module_at
+from tests.support.harnesses.compiling import module_at
 
 
 def early_results(x: Any) -> Any:

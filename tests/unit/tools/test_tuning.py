@@ -10,12 +10,12 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.choice.records import PACKAGES, Record, RecordKey, _format, lookup, records_path, store
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.problem import Problem, RowReduction
-from mlirfuse.schedule.records import PACKAGES, Record, RecordKey, _format, lookup, records_path, store
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.serialization import fields_of, from_plain, to_plain
 from mlirfuse.target import target_of
@@ -66,7 +66,7 @@ def test_an_entry_is_for_one_version(records: Path, monkeypatch: pytest.MonkeyPa
     key = KEY.text
     assert f"mlir={version(PACKAGES['mlir'])} schedule=" in key
     assert " sm_90a sms=132 device=unknown grid_reduction=auto " in key
-    monkeypatch.setattr("mlirfuse.schedule.records.version", lambda package: "99")
+    monkeypatch.setattr("mlirfuse.schedule.choice.records.version", lambda package: "99")
     assert key != KEY.text
     assert lookup(KEY) is None
 
@@ -90,7 +90,7 @@ def test_an_entry_is_for_schedules_of_the_same_fields(records: Path, monkeypatch
     store(KEY, Record(SCHEDULE, 12.5))
     assert fields_of(Wider) != fields_of(BlockedLayout)
     assert fields_of(BlockedLayout) in fields_of(Schedule)
-    monkeypatch.setattr("mlirfuse.schedule.records.fields_of", lambda cls: fields_of(Wider))
+    monkeypatch.setattr("mlirfuse.schedule.choice.records.fields_of", lambda cls: fields_of(Wider))
     _format.cache_clear()
     assert lookup(KEY) is None
     _format.cache_clear()

@@ -7,7 +7,7 @@ import pytest
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
-from mlirfuse.schedule.predict.accesses import thread_access, touched, traffic
+from mlirfuse.schedule.predict.counts.accesses import thread_access, touched, traffic
 from mlirfuse.schedule.schedule import Schedule
 
 EXTENTS = (1024, 1024)

@@ -7,15 +7,15 @@ from dataclasses import fields, replace
 import pytest
 
 from mlirfuse.machine import machine_of
-from mlirfuse.schedule.choice import RESOLUTION, choose_schedule
+from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
+from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.elementwise import elementwise_schedule
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict import Prediction, Work, predict, price, work_of
-from mlirfuse.schedule.predict.space import line_waste, runs, sector_waste, with_extents
+from mlirfuse.schedule.predict.counts.space import line_waste, runs, sector_waste, with_extents
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
-from mlirfuse.schedule.proposals import proposals
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 

@@ -15,7 +15,7 @@ from mlirfuse.target import LINE
 from mlirfuse.tools.calibration import latencies, tensor_cores
 from mlirfuse.tools.calibration.benchmark import Microbenchmark
 from mlirfuse.tools.calibration.table import BENCHMARKS, BY_NAME
-from tests.support.fake_gpu import (
+from tests.support.fakes.fake_gpu import (
     BLOCK,
     CLUSTER_LAUNCH,
     DEPENDENT_LAUNCH,

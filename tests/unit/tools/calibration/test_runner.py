@@ -20,7 +20,7 @@ from mlirfuse.tools.calibration.runner import Outcome, outcomes
 from mlirfuse.tools.calibration.table import BY_NAME
 from mlirfuse.tools.cli import main
 from mlirfuse.tools.commands import calibrate
-from tests.support.fake_gpu import FakeGpu
+from tests.support.fakes.fake_gpu import FakeGpu
 
 SCRIPT = """
 import json, os, sys, time

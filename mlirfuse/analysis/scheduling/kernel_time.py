@@ -1,0 +1,70 @@
+"""The predicted time of a tensor kernel: the number by which passes compare one kernel with two."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from math import inf
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import symbol
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
+from mlirfuse.analysis.scheduling.problem import problem_of
+from mlirfuse.analysis.scheduling.scheduling_problem import scheduling_problem
+from mlirfuse.dialect.attributes import SCHEDULE
+from mlirfuse.errors import ScheduleError
+from mlirfuse.machine.model import MachineModel
+from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.choice.contraction_choice import choose_contraction
+from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.reduction_parts import best_parts, least_microseconds
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.target import Target
+
+
+def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineModel) -> Prediction:
+    """What a kernel on tensors is predicted to take, with the schedule that it has or would get.
+
+    Dynamic extents are assumed to be large (`schedule/predict/space.py`, for contractions `contractions/grid.py`).
+
+    Args:
+        kernel: a tensor kernel.
+        target: the architecture that it is scheduled for.
+        machine: the speeds of the device.
+
+    Raises:
+        ScheduleError: the kernel's ops share no iteration space, or no schedule fits.
+    """
+    problem = scheduling_problem(kernel, *kernel_space(kernel))
+    given = schedule_of(kernel) if SCHEDULE in kernel.attributes else None
+    if isinstance(problem, Problem):
+        return predict(given or choose_schedule(problem, target, machine=machine), problem, machine)
+    return predict_contraction(given or choose_contraction(problem, target, machine), problem, machine)
+
+
+def reduction_microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
+    """What a kernel is predicted to take, in parts that another kernel combines where that is faster.
+
+    Args:
+        kernel: a tensor kernel.
+        target: the architecture that it is scheduled for.
+        machine: the speeds of the device.
+
+    Raises:
+        ScheduleError: the kernel's ops share no iteration space, or no schedule fits.
+    """
+    together = inf
+    with suppress(ScheduleError):
+        together = kernel_prediction(kernel, target, machine).microseconds
+    apart = inf
+    if SCHEDULE not in kernel.attributes and obstacle(kernel) is None:
+        space, structures = kernel_space(kernel)
+        problem, dims = problem_of(kernel, space, structures), divisible_dims(kernel, space, structures)
+        if together > least_microseconds(problem, machine):
+            parts = best_parts(problem, target, machine, dims)
+            apart = parts.microseconds if parts is not None else inf
+    if together == apart == inf:
+        raise ScheduleError(f"no schedule fits {symbol(kernel)}", where=kernel)
+    return min(together, apart)

@@ -1,0 +1,125 @@
+"""`fuse-split-reductions`: a statistic that takes the whole grid gets a kernel of its own."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf, prod
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.scheduling.kernel_time import reduction_microseconds
+from mlirfuse.analysis.scheduling.problem import problem_of
+from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.machine.model import MachineModel
+from mlirfuse.passes.kernels.host import launches
+from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.predict.counts.space import with_extents
+from mlirfuse.support.rewriting import erase
+from mlirfuse.target import Target
+
+
+@dataclass(frozen=True)
+class FuseSplitReductions(Pass):
+    """Splits a kernel between its first reductions and what uses their results, where two kernels are predicted faster.
+
+    Requires kernels on tensors, called by a host function. A block, or a cluster of blocks, that reduces what the
+    kernel needs again reads it once. Where so much is reduced that few blocks do all the work, the whole grid reduces
+    it faster in a kernel of its own, and another kernel reads the data again. Both kernels compute elementwise ops that
+    both need. What is left is split again where that is faster still. Declines where a schedule is given, and where one
+    kernel is predicted to take no longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known
+    at run time only.
+
+    ```mlir
+    %0 = call @f_0(%x) : (tensor<67108864xf32>) -> tensor<67108864xf32>      // x * rsqrt(sum(x * x))
+    ```
+    becomes
+    ```mlir
+    %s = call @f_0_reductions(%x) : (tensor<67108864xf32>) -> tensor<1xf32>
+    %0 = call @f_0(%x, %s) : (tensor<67108864xf32>, tensor<1xf32>) -> tensor<67108864xf32>
+    ```
+
+
+    Attributes:
+        always: whether kernels are split whatever is predicted.
+    """
+
+    name: ClassVar[str] = "fuse-split-reductions"
+
+    always: bool = False
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for host in list(functions(module)):
+            for call, kernel in launches(module, host).items():
+                while (reason := _obstacle(host, kernel) or self._loss(module, host, kernel)) is None:
+                    first, call = _split_of(call, kernel).split()  # what is left may be split again
+                    remarks.applied(self, f"{symbol(first)} reduces what {symbol(kernel)} uses", kernel)
+                remarks.declined(self, reason, kernel)
+
+    def _loss(self, module: ir.Operation, host: ir.Operation, kernel: ir.Operation) -> str | None:
+        """Why a kernel should not be two, or None."""
+        target = target_of_module(module)
+        machine = machine_of(target, device_of_module(module))
+        together = inf
+        if not self.always:
+            with suppress(ScheduleError):  # no schedule fits the kernel whole
+                together = _microseconds(kernel, target, machine)
+            least = _least_microseconds(kernel, machine)
+            if together <= least:
+                return f"one kernel is predicted to take {together:.1f} us, reading the data twice {least:.1f} us"
+        copy = module.clone(ip=False)
+        try:
+            same = next(f for f in functions(copy) if symbol(f) == symbol(host))
+            call, second = next((c, k) for c, k in launches(copy, same).items() if symbol(k) == symbol(kernel))
+            first, _ = _split_of(call, second).split()
+            if self.always:
+                return None
+            apart = sum(_microseconds(part, target, machine) for part in (first, second))
+        except (PassError, ScheduleError) as error:
+            return f"its reductions are no kernel of their own: {error.message}"
+        finally:
+            erase(copy)
+        if apart >= together:
+            return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
+        return None
+
+
+def _split_of(call: ir.Operation, kernel: ir.Operation) -> KernelSplit:
+    """The split of a kernel behind its first reductions."""
+    return KernelSplit(call, kernel, first_reductions(*kernel_space(kernel)))
+
+
+def _obstacle(host: ir.Operation, kernel: ir.Operation) -> str | None:
+    """Why a kernel cannot be split, or None."""
+    if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
+        return "it has a schedule"
+    if GRID_REDUCTION in host.attributes:
+        return "the caller says how its reductions are combined"
+    space, structures = kernel_space(kernel)
+    if contraction_in(space, structures) is not None:
+        return "it has a contraction, which starts a kernel"
+    if not first_reductions(space, structures):
+        return "nothing along what it reduces waits for a reduction"
+    if 0 in space.extents:
+        return "it has no elements"
+    return None
+
+
+def _microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
+    return reduction_microseconds(kernel, target, machine)
+
+
+def _least_microseconds(kernel: ir.Operation, machine: MachineModel) -> float:
+    """What two kernels take at least: their traffic, as both read what is reduced."""
+    problem = with_extents(problem_of(kernel, *kernel_space(kernel)))
+    bytes_moved = prod(extent or 1 for extent in problem.extents) * (problem.full_bytes + problem.read_bytes)
+    return bytes_moved / machine.dram_bandwidth * 1e6

@@ -1,0 +1,248 @@
+"""Choosing again where the assembler reports spills: pure functions of (attempts, problem, target).
+
+Registers are estimated before there is code. The assembler's report of a schedule that spilled corrects the estimates,
+and the same choice is made again. Where that gives nothing new, threads get more registers, and then less work. Kernels
+that still spill get the schedules of `low_registers.py`, so that a kernel spills only where every family does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import prod
+
+from mlirfuse.errors import ScheduleError
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.choice.contraction_choice import fastest_first
+from mlirfuse.schedule.choice.low_registers import low_register_schedules
+from mlirfuse.schedule.contractions.family import family_schedules
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.residency import registers_left
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+MOST_AGAIN = 3
+"""Schedules that are tried after the first one; as many again may turn out not to compile."""
+
+MOST_LEAN = 3
+"""Schedules of the fewest registers that are tried after these."""
+
+STRONGER, MOST_STRONGER = 1.1, 16
+"""By how much a correction grows that leaves the choice as it was, and how often it may."""
+
+Legal = Callable[[Schedule], bool]
+"""Whether a schedule is legal for the kernel."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A schedule that a kernel was compiled with, and the assembler's report.
+
+    Attributes:
+        schedule: the schedule.
+        registers: registers of a thread.
+        spilled: bytes that a thread stores, or loads, for want of registers, whichever are more.
+        refused: why no code could be made of the schedule, where that is so; the numbers mean nothing then.
+    """
+
+    schedule: Schedule
+    registers: int
+    spilled: int
+    refused: str = ""
+
+    @property
+    def lacking(self) -> float:
+        """Registers that a thread wanted to those that it had."""
+        return 1.0 if self.refused else 1 + self.spilled / REGISTER_BYTES / self.registers
+
+
+def least_spilling(attempts: Sequence[Attempt]) -> Attempt:
+    """The attempt that spilled the fewest bytes, the first of equals; none that was refused, unless all were."""
+    return min(attempts, key=lambda attempt: (bool(attempt.refused), attempt.spilled))
+
+
+def choose_schedule_again(
+    attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str, legal: Legal
+) -> Schedule:
+    """The next schedule to try for a kernel without contractions; the least spilling one where all were tried."""
+    again, lean = (
+        _rows_again(attempts, problem, target, grid_reduction),
+        _lean_rows(attempts, problem, target, grid_reduction, legal),
+    )
+    return _next(attempts, again, lean, legal)
+
+
+def choose_contraction_again(
+    attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, machine: MachineModel, legal: Legal
+) -> Schedule:
+    """The next schedule to try for a contraction; the least spilling one where all were tried."""
+    ranked = [schedule for schedule, _ in fastest_first(problem, target, machine)]
+    again, lean = _contractions_again(attempts, problem, target, ranked), _lean_contractions(attempts, ranked)
+    return _next(attempts, again, lean, legal)
+
+
+def _next(
+    attempts: Sequence[Attempt], alternatives: Iterator[Schedule], lean: Iterator[Schedule], legal: Legal
+) -> Schedule:
+    """The first alternative that is new and legal, or of the `lean` ones after enough of the others."""
+    tried = {attempt.schedule for attempt in attempts}
+    compiled = sum(not attempt.refused for attempt in attempts)
+    most = MOST_AGAIN + MOST_LEAN
+    if compiled <= most and len(attempts) <= 2 * most:
+        enough = compiled > MOST_AGAIN or len(attempts) > 2 * MOST_AGAIN
+        for schedule in lean if enough else chain(alternatives, lean):
+            if schedule not in tried and legal(schedule):
+                return schedule
+    return least_spilling(attempts).schedule
+
+
+def _rows_again(
+    attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str
+) -> Iterator[Schedule]:
+    """The choices with corrected estimates, and relaxations of the last attempt.
+
+    More bytes are spilled than registers are lacking: a value may be stored several times. So estimates are corrected
+    by the root of what the bytes say first, and by all of it where that was not enough.
+    """
+    factor = prod(attempt.lacking for attempt in attempts) ** min(1.0, len(attempts) / 2)
+    with suppress(ScheduleError):  # of persistent loops that no registers are left for
+        for _ in range(MOST_STRONGER):
+            yield choose_schedule(replace(problem, register_scale=factor), target, grid_reduction)
+            factor *= STRONGER
+    last = attempts[-1]
+    yield from roomier(last, target)
+    yield from thinner(last.schedule, problem)
+
+
+def _lean_rows(
+    attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str, legal: Legal
+) -> Iterator[Schedule]:
+    """The schedules that keep the least in registers: of those alike that spilled, at most half as many elements.
+
+    An attempt shows nothing of another family, nor of the registers of a block that has an SM for itself. The last that
+    may be tried is the one with the fewest elements of all.
+    """
+    lean = [schedule for schedule in low_register_schedules(problem, target, grid_reduction) if legal(schedule)]
+    if sum(not attempt.refused for attempt in attempts) >= MOST_AGAIN + MOST_LEAN:
+        lean.sort(key=lambda schedule: schedule.layout.elements_per_thread)
+    alike = [each.schedule for each in attempts if each.schedule.blocks_per_sm == 1 and not each.refused]
+    for schedule in lean:
+        held = [each.layout.elements_per_thread for each in alike if each.persistence == schedule.persistence]
+        if not held or schedule.layout.elements_per_thread <= min(held) // 2:
+            yield schedule
+    yield from lean
+
+
+def roomier(attempt: Attempt, target: Target) -> Iterator[Schedule]:
+    """The schedule with fewer resident blocks, whose threads may have the registers that were lacking; then with one.
+
+    No schedule where a thread had all registers that it may have.
+    """
+    schedule = attempt.schedule
+    contraction = schedule.contraction
+    if (contraction is not None and contraction.family.is_asynchronous) or (
+        schedule.persistent_loop and schedule.persistent_loop.blocks
+    ):
+        return  # warpgroups share registers out by themselves; parts of a persistent loop are counted by its blocks
+    threads, wanted = schedule.layout.threads, attempt.registers * attempt.lacking
+    fewer = range(schedule.blocks_per_sm - 1, 0, -1)
+    enough = [blocks for blocks in fewer if registers_left(threads, blocks, target) >= wanted]
+    for blocks in dict.fromkeys([*enough[:1], 1]):
+        if registers_left(threads, blocks, target) > attempt.registers and blocks != schedule.blocks_per_sm:
+            yield replace(schedule, blocks_per_sm=blocks)
+
+
+def thinner(schedule: Schedule, problem: Problem) -> Iterator[Schedule]:
+    """The schedule with fewer elements a thread: half of them along a dimension, again and again.
+
+    Tiles that hold what is reduced whole stay whole.
+    """
+    if schedule.persistent_loop is not None:
+        persistent_loop = schedule.persistent_loop
+        if persistent_loop.second_stage_reads > 1:
+            yield replace(
+                schedule,
+                persistent_loop=replace(persistent_loop, second_stage_reads=persistent_loop.second_stage_reads // 2),
+            )
+        return
+    whole = problem.reduced if schedule.persistence == "registers" else problem.reduced - {_chunked(schedule, problem)}
+    while (halved := _halved(schedule, problem, whole)) is not None:
+        yield halved
+        schedule = halved
+
+
+def _chunked(schedule: Schedule, problem: Problem) -> int | None:
+    """The dimension whose chunks a schedule loops over, as in `fuse-tile-chunked`; None where nothing is reduced."""
+    partial = [d for d in sorted(problem.reduced) if schedule.tile[d] != problem.extents[d]]
+    return partial[0] if partial else max(problem.reduced, default=None)
+
+
+def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Schedule | None:
+    """The schedule with half of the elements of a thread along a dimension: of its repeats, or else of its vector."""
+    if schedule.transposed is not None or any(schedule.layout.anywhere):
+        return None
+    for name in ("repeats", "vector"):
+        parts: tuple[int, ...] = getattr(schedule.layout, name)
+        for d, n in enumerate(parts):
+            if n == 1 or d in whole:
+                continue
+            layout = replace(schedule.layout, **{name: tuple(-(-m // 2) if e == d else m for e, m in enumerate(parts))})
+            sizes = zip(layout.extents, problem.extents, strict=True)
+            tile = tuple(min(n, extent or n) for n, extent in sizes)
+            return replace(schedule, tile=tile, layout=layout)
+    return None
+
+
+def _contractions_again(
+    attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, ranked: Sequence[Schedule]
+) -> Iterator[Schedule]:
+    """The first ranked schedules that leave threads more registers beside their sums, by what was lacking if any do.
+
+    If none of these helps, the epilogue goes fragment by fragment; then steps along k are shorter.
+    """
+    last = attempts[-1]
+    yield from roomier(last, target)
+    if len(attempts) > 1 and last.schedule.order == "breadth":
+        yield replace(last.schedule, order="depth")
+    had = max(_spare(attempt.schedule, problem, target) for attempt in attempts)
+    more = [schedule for schedule in ranked if _spare(schedule, problem, target) > had]
+    yield from (schedule for schedule in more if _spare(schedule, problem, target) >= had * last.lacking**0.5)
+    yield from more
+    yield replace(last.schedule, order="depth")
+    yield from shorter(least_spilling(attempts).schedule)
+
+
+def shorter(schedule: Schedule) -> Iterator[Schedule]:
+    """The contraction with half as many elements along k a step, again and again: a thread copies fewer at once.
+
+    Copies other than `cp.async` and TMA wait in registers, with an address and a condition each: elements of 16 bits
+    one by one, and operands that the kernel computes. A warpgroup's copies are TMA's.
+    """
+    contraction = schedule.contraction
+    if contraction is None or contraction.family.is_asynchronous:
+        return
+    while contraction.k % 2 == 0:
+        contraction = replace(contraction, k=contraction.k // 2)
+        yield replace(schedule, contraction=contraction)
+
+
+def _lean_contractions(attempts: Sequence[Attempt], ranked: Sequence[Schedule]) -> Iterator[Schedule]:
+    """Schedules whose epilogue goes fragment by fragment: the fastest with at most half of the sums a thread that were
+    tried, then those with the fewest sums.
+    """
+    ranked = [replace(schedule, order="depth") for schedule in ranked]
+    fewest = min(schedule.layout.elements_per_thread for schedule in ranked)
+    held = min(attempt.schedule.layout.elements_per_thread for attempt in attempts)
+    yield from (schedule for schedule in ranked if schedule.layout.elements_per_thread <= held // 2)
+    yield from (schedule for schedule in ranked if schedule.layout.elements_per_thread == fewest)
+
+
+def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
+    """Registers that a thread has beside its sums."""
+    assert schedule.contraction is not None
+    return family_schedules(schedule.contraction.instruction).spare_registers(schedule, problem, target)

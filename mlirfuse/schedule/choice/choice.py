@@ -1,0 +1,100 @@
+"""Choosing the schedule of a kernel without contractions: the proposal that is predicted to take the least time.
+
+Every family proposes what is legal, and `predict` says what each of them takes: no family comes before another one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import inf
+
+from mlirfuse.errors import ScheduleError
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.machine.model import MachineModel
+from mlirfuse.schedule.choice.proposals import GRID_STAGES, block_proposals, loops
+from mlirfuse.schedule.grid.second_stage import with_grid_reduction
+from mlirfuse.schedule.predict.counts.space import held_registers, with_extents
+from mlirfuse.schedule.predict.predict import predict
+from mlirfuse.schedule.predict.prediction import Prediction
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+RESOLUTION = 1.02
+"""Ratio of predicted times up to which they are equal: of equals the schedule is taken that moves the least through the
+L2, and then the one whose threads hold the least, which is the last to spill and lets the most blocks take turns."""
+
+
+def choose_schedule(
+    problem: Problem, target: Target, grid_reduction: str = "auto", machine: MachineModel | None = None
+) -> Schedule:
+    """The proposal of the least predicted time; of those within `RESOLUTION` of it, the one that demands the least.
+
+    Args:
+        problem: the problem; dynamic extents are taken to be as `space.with_extents` says.
+        target: the architecture that schedules must be legal for.
+        grid_reduction: how the partials of a persistent loop are combined, one of `persistent_loop.GRID_REDUCTIONS`;
+            `auto` for the fastest of those that give the same bits on every run. Where another one is asked for, a
+            schedule without a persistent loop is taken only if there is none with one.
+        machine: the speeds of the device; by default the target's.
+
+    Raises:
+        ScheduleError: no family has a schedule.
+    """
+    return _chosen(problem, target, grid_reduction, machine or machine_of(target))
+
+
+@lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned
+def _chosen(problem: Problem, target: Target, grid_reduction: str, machine: MachineModel) -> Schedule:
+    sized, equals = with_extents(problem), _Equals()
+    if grid_reduction == "auto":
+        for proposal in block_proposals(problem, target):
+            equals.add(proposal.schedule, predict(proposal.schedule, sized, machine))
+    stages = GRID_STAGES if grid_reduction == "auto" else (grid_reduction,)
+    for loop in loops(problem, target):
+        for stage in stages:
+            schedule = with_grid_reduction(loop, stage, target)
+            prediction = predict(schedule, sized, machine)
+            equals.add(schedule, prediction)
+            if prediction.loop_microseconds > equals.most:  # no second stage makes this loop one of the fastest
+                break
+    if equals.found:
+        return equals.least(sized)
+    if grid_reduction != "auto":
+        return _chosen(problem, target, "auto", machine)
+    raise ScheduleError(too_wide(problem, target), hint="reduce the rows in a function of its own")
+
+
+class _Equals:
+    """Schedules that are predicted to take as long as the fastest one, `RESOLUTION` apart at most."""
+
+    def __init__(self) -> None:
+        self.most = inf
+        self.found: list[tuple[float, Schedule, Prediction]] = []
+
+    def add(self, schedule: Schedule, prediction: Prediction) -> None:
+        microseconds = prediction.microseconds
+        if microseconds > self.most:
+            return
+        if microseconds * RESOLUTION < self.most:
+            self.most = microseconds * RESOLUTION
+            self.found = [each for each in self.found if each[0] <= self.most]
+        self.found.append((microseconds, schedule, prediction))
+
+    def least(self, problem: Problem) -> Schedule:
+        """The schedule that moves the least through the L2, to a tenth of a microsecond, and then holds the least."""
+
+        def demands(each: tuple[float, Schedule, Prediction]) -> tuple[float, int, float]:
+            microseconds, schedule, prediction = each
+            return round(prediction.l2, 1), held_registers(schedule, problem), microseconds
+
+        return min(self.found, key=demands)[1]
+
+
+def too_wide(problem: Problem, target: Target) -> str:
+    """Why no family has a schedule."""
+    looped = problem.persistent_loop.dims if problem.persistent_loop else ()
+    elements = 1
+    for d, extent in enumerate(problem.extents):
+        elements *= 1 if d in looped else extent or 1
+    return f"no cluster of {target.max_cluster} holds a row of {elements} elements with its accumulators"

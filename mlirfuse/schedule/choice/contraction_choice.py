@@ -1,0 +1,64 @@
+"""Choosing a contraction's schedule: the candidate with the least predicted time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil
+
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.contractions.candidates import candidates
+from mlirfuse.schedule.contractions.grid import extents_of, own_products
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+TRANSPOSED = 1.01
+"""Least ratio of predictions from which on a persistent grid of transposed tiles is faster: of equals, results go out
+as they lie."""
+
+CROWDED = 0.1
+"""Share by which one wave of blocks takes longer where all copy the same rows at a time, whose lines queue at the parts
+of the L2 that hold them; in between it grows with the square of the share of blocks."""
+
+
+def choose_contraction(problem: ContractionProblem, target: Target, machine: MachineModel) -> Schedule:
+    """The fastest candidate.
+
+    Args:
+        problem: the contraction.
+        target: the architecture that schedules must be legal for.
+        machine: the speeds of the device.
+    """
+    return fastest_first(problem, target, machine)[0][0]
+
+
+@lru_cache(maxsize=64)
+def fastest_first(
+    problem: ContractionProblem, target: Target, machine: MachineModel
+) -> tuple[tuple[Schedule, float], ...]:
+    """All candidates with their predicted microseconds, the first of equals first; see `choose_contraction`."""
+
+    def order(pair: tuple[Schedule, float]) -> float:
+        schedule, microseconds = pair
+        assert schedule.contraction is not None
+        if schedule.contraction.persistent:
+            return microseconds * TRANSPOSED if schedule.contraction.swapped else microseconds
+        return microseconds * (1 + CROWDED * _crowding(schedule, problem) ** 2)
+
+    found = dict.fromkeys(candidates(problem, target))
+    predicted = [(schedule, predict_contraction(schedule, problem, machine).microseconds) for schedule in found]
+    return tuple(sorted(predicted, key=order))
+
+
+def _crowding(schedule: Schedule, problem: ContractionProblem) -> float:
+    """The share of blocks that copy the same row at a time; the mean over the rows of a block."""
+    assert schedule.contraction is not None
+    ends = list(zip(extents_of(schedule, problem)[-2:], schedule.tile[-2:], strict=True))
+    copied = [min(extent, tile) for extent, tile in ends]
+    # Blocks of products with other memory, and slices of k, have no rows in common.
+    apart = [
+        ceil(extent / tile) * own for (extent, tile), own in zip(ends, own_products(schedule, problem), strict=True)
+    ]
+    shared = sum(n / parts for n, parts in zip(copied, apart, strict=True))
+    return shared / sum(copied) / schedule.contraction.split

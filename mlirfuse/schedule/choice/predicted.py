@@ -1,0 +1,112 @@
+"""Every candidate of a kernel's problem with its prediction, and the least time that a kernel's work can take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.choice.proposals import proposals
+from mlirfuse.schedule.choice.records import AnyProblem
+from mlirfuse.schedule.contractions.candidates import candidates
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
+from mlirfuse.schedule.predict.counts.space import with_extents
+from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule of some family, and what it is predicted to take."""
+
+    family: str
+    schedule: Schedule
+    prediction: Prediction
+
+
+def prediction_of(schedule: Schedule, problem: AnyProblem, machine: MachineModel) -> Prediction:
+    """The prediction of a schedule for a problem with or without a contraction."""
+    if isinstance(problem, Problem):
+        return predict(schedule, problem, machine)
+    return predict_contraction(schedule, problem, machine)
+
+
+def predicted_candidates(
+    problem: AnyProblem, sized: AnyProblem, target: Target, machine: MachineModel
+) -> list[Candidate]:
+    """The distinct candidates of all families, the fastest by prediction first.
+
+    Args:
+        problem: as the kernel is compiled, which schedules must be legal for.
+        sized: the same with the extents of a call, which times are predicted for.
+        target: the architecture.
+        machine: the speeds of the device.
+    """
+    if isinstance(problem, Problem):
+        found = [(proposal.family, proposal.schedule) for proposal in proposals(problem, target)]
+    else:
+        found = [(_instruction(schedule), schedule) for schedule in dict.fromkeys(candidates(problem, target))]
+    made = [Candidate(family, schedule, prediction_of(schedule, sized, machine)) for family, schedule in found]
+    return sorted(made, key=lambda candidate: candidate.prediction.microseconds)
+
+
+def with_elements(problem: AnyProblem, elements: int) -> AnyProblem:
+    """The problem with numbers for extents that are known at run time, so that its space has so many elements.
+
+    Of a contraction it is the space of the result.
+    """
+    if isinstance(problem, Problem):
+        return with_extents(problem, elements)
+    extents = (*problem.batch, problem.m, problem.n)
+    known = prod(extent for extent in extents if extent is not None)
+    unknown = extents.count(None)
+    each = max(1, round((elements / known) ** (1 / unknown))) if unknown else 1
+    *batch, m, n = (each if extent is None else extent for extent in extents)
+    return replace(problem, batch=tuple(batch), m=m, n=n)
+
+
+def roofline(problem: AnyProblem, nbytes: float, machine: MachineModel) -> tuple[float, str]:
+    """The least microseconds of a kernel's work, and what bounds it: each array moves once, or its products.
+
+    Args:
+        problem: the kernel's, with the extents of a call.
+        nbytes: of its arguments and results.
+        machine: the speeds of the device.
+    """
+    moving = US * nbytes / machine.dram_bandwidth
+    multiplying = US * _operations(problem) / (machine.sms * _rate(problem, machine))
+    return (multiplying, "products") if multiplying > moving else (moving, "device memory")
+
+
+def _operations(problem: AnyProblem) -> float:
+    """Multiplications and additions of a contraction; 0 without one."""
+    if isinstance(problem, Problem):
+        return 0.0
+    return 2.0 * prod(extent or 1 for extent in (*problem.batch, problem.m, problem.n)) * problem.summed
+
+
+def _rate(problem: AnyProblem, machine: MachineModel) -> float:
+    """Operations a second of an SM, by the fastest instruction for the operands' type."""
+    plain = 2.0 * machine.f32_fma_per_sm
+    if not isinstance(problem, ContractionProblem):
+        return plain
+    element, rates = problem.element, list[float]()
+    if element.is_float8:
+        rates = [machine.wgmma_f8_per_sm, machine.mma_f8_per_sm, machine.mma_16bit_per_sm]
+    elif element.kind == "float" and element.bits == 16:
+        rates = [machine.wgmma_16bit_per_sm, machine.mma_16bit_per_sm]
+    elif element.kind == "float" and element.bits == 64:
+        rates = [machine.mma_f64_per_sm, 2.0 * machine.f64_fma_per_sm]
+    elif element.bits == 32 and problem.precision != "ieee":
+        rates = [machine.wgmma_tf32_per_sm, machine.mma_tf32_per_sm]
+    elif element.kind == "int" and element.bits == 8:
+        rates = [machine.wgmma_int8_per_sm, machine.mma_int8_per_sm]
+    return max([rate for rate in rates if rate], default=plain)
+
+
+def _instruction(schedule: Schedule) -> str:
+    assert schedule.contraction is not None
+    return schedule.contraction.instruction

@@ -1,0 +1,1 @@
+"""What the predictions of all families count alike: elements, sectors, instructions, exchanges."""

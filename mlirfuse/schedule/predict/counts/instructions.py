@@ -1,0 +1,30 @@
+"""Instructions of a kernel's threads, which all families count alike."""
+
+from __future__ import annotations
+
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.predict.counts.exchanges import Exchange
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, INDEPENDENT, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.problem import Problem
+
+
+def add_elements(work: Work, problem: Problem, covered: int, accesses: float) -> None:
+    """Adds the instructions for so many elements, padding included, each with so many accesses to memory."""
+    work.instructions += covered * (problem.instructions + ACCESS_INSTRUCTIONS * accesses)
+    work.special += covered * problem.special
+    work.double += covered * problem.double
+
+
+def add_exchanges(work: Work, exchanged: Exchange, times: int) -> None:
+    """Adds what blocks exchange, of which each does so once, so many times."""
+    work.shared += exchanged.shared * times
+    work.dsmem += exchanged.dsmem * times
+    work.instructions += exchanged.instructions * times
+    work.special += exchanged.special * times
+
+
+def own_waits(problem: Problem, layout: BlockedLayout) -> float:
+    """Instructions of one thread for its elements of a tile that wait for one another."""
+    each = problem.instructions + SPECIAL_INSTRUCTIONS * problem.special
+    return INDEPENDENT * layout.elements_per_thread * each

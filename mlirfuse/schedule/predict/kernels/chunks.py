@@ -1,0 +1,75 @@
+"""The work of blocks that go over their rows in chunks, once for every reduction, and keep them nowhere or on chip."""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.predict.counts.exchanges import exchanges
+from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, own_waits
+from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic, missing
+from mlirfuse.schedule.predict.counts.space import (
+    accesses,
+    arrays,
+    element_bytes,
+    held_registers,
+    known_extents,
+    tiles,
+    wastes,
+)
+from mlirfuse.schedule.predict.device import Device
+from mlirfuse.schedule.predict.facts import LOADS_AHEAD, LOST
+from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+
+
+def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
+    """Rows in chunks: `multi_pass` reads each again for every further reduction and for what is written."""
+    layout, extents = schedule.layout, known_extents(problem)
+    total = prod(extents)
+    outer = [d for d in range(len(extents)) if d not in problem.reduced]
+    clusters = tiles(extents, schedule.tile, outer)
+    blocks = clusters * layout.cluster
+    steps = tiles(extents, schedule.tile, problem.reduced)
+    covered = clusters * steps * prod(layout.extents)
+    each, width = element_bytes(problem), max(layout.vector)
+    read, written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
+    # Joint reductions, such as a mean with a variance, are taken apart where rows are read again.
+    joint = sum(part.bytes > REGISTER_BYTES for part in problem.reductions)
+    reductions = max(1, problem.dependent_reductions) + joint
+    again = reductions - 1 + (1 if written or problem.live_bytes else 0)
+    on_chip = schedule.persistence == "shared"
+    row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
+    carried = prod([layout.vector[d] * layout.repeats[d] for d in outer])  # a partial result each
+    needed = registers or held_registers(schedule, problem) + carried
+    resident = device.resident(layout.threads, needed, row // layout.cluster if on_chip else 0)
+    sms = device.sms(layout.cluster)
+    work = Work(blocks, layout.cluster, layout.threads, resident, sms, read, written)
+    # What is read again comes from where there is room for all rows in work.
+    busy = min(blocks, resident * sms)
+    on_sm = -(-busy // sms) * row / layout.cluster + problem.row_elements * problem.column_bytes / layout.cluster
+    far = 0.0 if on_chip else max(LOST, missing(on_sm, device.target.shared_per_sm))
+    farther = far * missing(busy / layout.cluster * row, device.machine.l2_bytes)
+    work.read = read * (1 + again * farther)
+    sectors, sectors_written, lines = wastes(schedule, problem, extents)
+    work.l2_read = read * sectors * (1 + again * far)
+    work.l2_written = written * sectors_written
+    work.l1 = (read * (1 + again) + written) * lines
+    if problem.column_bytes:
+        columns_traffic(work, schedule, problem, extents, device)
+    fragments = layout.elements_per_thread / width
+    # A pass that stores waits for its loads in every step: ptxas moves no load before a store.
+    rounds = max(1.0, steps * fragments / max(LOADS_AHEAD, fragments))
+    more = (reductions - 1) * rounds + (again - reductions + 1) * steps
+    work.rounds = rounds + more * farther
+    work.l2_rounds = more * (far - farther)
+    exchanged = exchanges(problem.reductions, layout, problem, apart=True)
+    reads, writes = arrays(problem)
+    count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
+    add_elements(work, problem, covered, count)
+    add_exchanges(work, exchanged, blocks)
+    work.waits = exchanged.waits + steps * own_waits(problem, layout)
+    work.barriers = reductions * exchanged.meets
+    work.cluster_barriers = reductions if exchanged.joins else 0
+    return work

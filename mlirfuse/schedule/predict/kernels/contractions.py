@@ -1,0 +1,97 @@
+"""`predict_contraction`: what a kernel with a contraction will take, before there is code."""
+
+from __future__ import annotations
+
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.contractions.family import family_schedules
+from mlirfuse.schedule.contractions.grid import ContractionGrid
+from mlirfuse.schedule.contractions.stages import block_bytes
+from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS, accumulator_registers
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict.counts.split_sums import meeting_seconds
+from mlirfuse.schedule.predict.device import device_of
+from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction
+from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.schedule import Schedule
+
+RING_SHARPNESS = 9.0
+"""`Prediction.sharpness` of loops along k: a ring of stages lets copies run ahead of products, so that the longest part
+hides most of the others."""
+
+EPILOGUE_CYCLES = 8
+"""Cycles in which a thread converts an accumulator, and stores it through shared memory."""
+
+STAGED_COLUMNS = 8
+"""The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
+
+UNSTAGED = 4
+"""Bytes that transposed tiles store for each byte of a result that is not staged: of parts of sectors."""
+
+
+def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine: MachineModel) -> Prediction:
+    """The time of a kernel with a contraction.
+
+    Args:
+        schedule: the schedule.
+        problem: the contraction; extents that are None are as it assumes, or `UNKNOWN_EXTENT`.
+        machine: the speeds of the device.
+    """
+    grid = ContractionGrid(schedule, problem, machine, _resident(schedule, problem, machine))
+    contraction = grid.contraction
+    step = family_schedules(contraction.instruction).step_times(grid)
+    steps = US * grid.rounds * grid.steps
+    return Prediction(
+        dram=US * grid.dram_bytes / machine.dram_bandwidth,
+        l2=steps * step.copies,
+        shared=steps * step.shared,
+        dsmem=0.0,
+        tensor=steps * step.tensor,
+        issue=steps * step.issue,
+        special=0.0,
+        latency=US * grid.turns * grid.steps * step.chain,
+        blocks=0.0,
+        exposed=US * _exposed_seconds(grid),
+        synchronisation=US * meeting_seconds(grid),
+        launch=US * _launch_seconds(grid),
+        in_work=grid.resident,
+        # Blocks that compute operands wait for these at barriers.
+        sharpness=RING_SHARPNESS if problem.computed_from == (None, None) else SHARPNESS,
+    )
+
+
+def _resident(schedule: Schedule, problem: ContractionProblem, machine: MachineModel) -> int:
+    """Blocks that an SM holds at once; of asynchronous families as many as the schedule asks for, with all of it."""
+    contraction, layout = schedule.contraction, schedule.layout
+    assert contraction is not None
+    if contraction.family.is_asynchronous:
+        return max(1, schedule.blocks_per_sm)
+    registers = accumulator_registers(layout, problem.accumulator.bytes) + OTHER_REGISTERS
+    return device_of(machine).resident(layout.threads, registers, block_bytes(schedule, problem))
+
+
+def _launch_seconds(grid: ContractionGrid) -> float:
+    """A dependent launch is hidden as far as the kernel before leaves SMs free, which blocks of whole SMs need."""
+    machine = grid.machine
+    clusters = machine.cluster_launch if max(grid.contraction.cluster, _met_in_clusters(grid)) > 1 else 0.0
+    return machine.graph_launch * min(1.0, grid.blocks / grid.sms) + clusters
+
+
+def _met_in_clusters(grid: ContractionGrid) -> int:
+    contraction = grid.contraction
+    return contraction.split if contraction.reduction == "cluster" else 1
+
+
+def _exposed_seconds(grid: ContractionGrid) -> float:
+    """The first stage of a block, and the results of its tiles."""
+    machine, contraction = grid.machine, grid.contraction
+    first = machine.dram_latency
+    results = EPILOGUE_CYCLES * grid.schedule.layout.elements_per_thread / machine.clock
+    if contraction.split == 1:
+        written = grid.tile[0] * grid.tile[1] * grid.problem.element.bytes
+        unstaged = contraction.swapped and (grid.problem.n or 1) % STAGED_COLUMNS
+        results = max(results, (UNSTAGED if unstaged else 1) * written / machine.dram_bandwidth_per_sm)
+    if contraction.consumer_groups > 1:
+        return first + results
+    if contraction.persistent:
+        return first + grid.rounds * results
+    return first + grid.turns * results + (grid.turns - 1) * machine.block_launch

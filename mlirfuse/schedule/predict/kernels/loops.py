@@ -1,0 +1,102 @@
+"""The work of a persistent loop of resident blocks over tiles, and of adding up their partial results."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.schedule.predict.counts.exchanges import exchanges, shared_out
+from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, own_waits
+from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
+from mlirfuse.schedule.predict.device import Device
+from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+from mlirfuse.schedule.schedule import Schedule
+
+
+def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
+    """Blocks take tiles in turn; each leaves a partial result, and these are added up."""
+    layout, extents, plan = schedule.layout, known_extents(problem), schedule.persistent_loop
+    assert plan is not None
+    every = tiles(extents, schedule.tile, range(len(extents)))
+    resident = max(1, schedule.blocks_per_sm)
+    if registers is not None:
+        resident = min(resident, device.resident(layout.threads, registers))
+    sms = device.sms(layout.cluster)
+    slots = max(1, sms * resident // layout.cluster)
+    # A second kernel's host launches as many blocks as all SMs would hold, and each leaves a partial result.
+    clusters = plan.blocks or min(every, slots)
+    work = Work(clusters * layout.cluster, layout.cluster, layout.threads, resident, sms)
+    total = prod(extents)
+    work.read, work.written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
+    loop = next(p for p in (problem.persistent_loop, problem.finer_loop) if p is not None and p.dims == plan.dims)
+    _traffic(work, schedule, problem, extents, clusters * prod(schedule.tile) * loop.column_bytes)
+    _steps(work, schedule, problem, loop, every, ceil(every / clusters))
+    partials = clusters * (ceil(every / clusters / plan.period) if plan.period else 1)
+    _second_stage(work, plan, loop, extents, partials, slots)
+    return work
+
+
+def _traffic(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], columns: int) -> None:
+    """Adds the bytes of accesses, and of what all tiles share, which each block reads once."""
+    assert schedule.persistent_loop is not None
+    sectors, written, lines = wastes(schedule, problem, extents)
+    copies = 2 if schedule.persistent_loop.stages > 1 else 1  # to shared memory, and from it
+    work.l2_read = work.read * sectors + columns
+    work.l2_written = work.written * written
+    work.l1 = (work.read * copies + work.written) * lines
+
+
+def _steps(
+    work: Work, schedule: Schedule, problem: Problem, loop: PersistentLoopProblem, every: int, steps: int
+) -> None:
+    """Adds the instructions and waits of so many tiles, of which one block has so many steps."""
+    layout, plan = schedule.layout, schedule.persistent_loop
+    assert plan is not None
+    inside = [part for part in problem.reductions if not part.dims <= set(plan.dims)] if loop.inner else []
+    inner = exchanges(inside, layout, problem)
+    once = exchanges([part for part in problem.reductions if part not in inside], layout, problem)
+    within = max(1, problem.dependent_reductions - 1) if inside else 0
+    staged = plan.stages > 1
+    reads, writes = arrays(problem)
+    count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
+    add_elements(work, problem, every * prod(layout.extents), count)
+    add_exchanges(work, inner, every * layout.cluster)
+    add_exchanges(work, once, work.blocks)
+    work.rounds = 1 + (steps - 1) / max(1, plan.stages - 1)
+    work.waits = steps * (own_waits(problem, layout) + inner.waits) + once.waits
+    work.barriers = steps * within * inner.meets + once.meets
+    work.cluster_barriers = steps * within * inner.joins
+    work.releases = steps * inner.joins * (work.written > 0)
+    work.ahead = staged
+
+
+def _second_stage(
+    work: Work,
+    plan: PersistentLoop,
+    loop: PersistentLoopProblem,
+    extents: tuple[int, ...],
+    partials: int,
+    slots: int,
+) -> None:
+    """Adds how partial results are combined: slices of the columns, of which all partials are read in some rounds.
+
+    All resident clusters share in the slices, whether they had tiles or not, or one has them all.
+    """
+    kept = [d for d in loop.kept if d not in loop.dims]
+    slices = tiles(extents, plan.second_stage_tile, kept)
+    nbytes = partials * prod([extents[d] for d in kept]) * loop.accumulator_bytes
+    work.l2_read += nbytes
+    work.l2_written += nbytes
+    rounds = ceil(partials / (plan.second_stage_tile[plan.dims[0]] * plan.second_stage_reads))
+    alone = plan.grid_reduction in ("last_block", "atomics")
+    in_turn = slices if alone else ceil(slices / slots)
+    work.reads = rounds * in_turn
+    work.serial = nbytes / work.cluster * in_turn / slices
+    first, own = plan.dims[0], plan.second_stage_layout
+    if own.warps[first] > 1:
+        each = own.elements_per_thread * loop.accumulator_bytes * shared_out(own.warps[first], own.lanes[first])
+        work.gathered = work.reads * own.threads * each
+    work.grid_barriers = int(plan.grid_reduction == "grid_sync")
+    work.messages = int(alone)
+    work.kernels = 2 if plan.grid_reduction == "second_kernel" else 1

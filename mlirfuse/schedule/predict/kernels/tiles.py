@@ -1,0 +1,97 @@
+"""The work of blocks with one tile each: elementwise kernels, and rows in registers."""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.predict.counts.accesses import traffic
+from mlirfuse.schedule.predict.counts.exchanges import exchanges
+from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, own_waits
+from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic
+from mlirfuse.schedule.predict.counts.space import (
+    accesses,
+    arrays,
+    element_bytes,
+    held_registers,
+    known_extents,
+    line_waste,
+    runs,
+    sector_waste,
+    tiles,
+    warp_part,
+    wastes,
+)
+from mlirfuse.schedule.predict.device import Device
+from mlirfuse.schedule.predict.facts import LOADS_AHEAD
+from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+
+
+def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
+    """One tile a block or cluster, whose loads are all under way at once."""
+    layout, extents = schedule.layout, known_extents(problem)
+    total = prod(extents)
+    clusters = tiles(extents, schedule.tile, range(len(extents)))
+    blocks = clusters * layout.cluster
+    covered = clusters * prod(layout.extents)
+    each = element_bytes(problem)
+    read, written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
+    exchanged = exchanges(problem.reductions, layout, problem)
+    reductions = max(1, problem.dependent_reductions) if problem.reduced else 0
+    width = max(layout.vector)
+    reads, writes = arrays(problem)
+    count = accesses((*reads, *writes, (each, problem.column_bytes)), width)
+    if registers is None and schedule.blocks_per_sm:
+        resident = schedule.blocks_per_sm
+    else:
+        resident = device.resident(layout.threads, registers or held_registers(schedule, problem))
+    work = Work(blocks, layout.cluster, layout.threads, resident, device.sms(layout.cluster), read, written)
+    sectors, sectors_written, lines = wastes(schedule, problem, extents)
+    work.l2_read, work.l2_written = read * sectors, written * sectors_written
+    work.l1 = (read + written) * lines
+    if problem.column_bytes and reductions:
+        columns_traffic(work, schedule, problem, extents, device)
+    if problem.arrays and layout.is_alone(problem.reduced):
+        moved = traffic(schedule, problem.arrays, extents)
+        work.l2_read, work.l2_written, work.l1, work.shared = moved.read, moved.written, moved.l1, moved.shared
+        count = moved.instructions * WARP / covered
+        # Arrays that are broadcast over part of the space are smaller than that, and the results of reductions are not
+        # counted for other schedules: only what is written beside them.
+        work.read = min(work.read, _bytes(problem, extents, written=False))
+        work.l2_written -= max(0, _bytes(problem, extents, written=True) - written)
+        if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
+            work.read -= total * problem.transposed.bytes  # the neighbouring tile leaves it in the L2
+    elif problem.transposed is not None:
+        count += _transposed(work, schedule, problem, extents, total)
+    # What waits in shared memory is written there and read again; few registers are left for loads of it.
+    work.rounds += schedule.shared_spill / LOADS_AHEAD
+    waiting = schedule.shared_spill * width / layout.elements_per_thread
+    work.shared += 2.0 * covered * waiting * problem.shared_spill_bytes
+    count += 2.0 * waiting * problem.shared_spill_bytes / each / width
+    add_elements(work, problem, covered, count)
+    add_exchanges(work, exchanged, blocks)
+    work.waits = exchanged.waits + own_waits(problem, layout)
+    work.barriers = reductions * exchanged.meets + (1 if schedule.transposed else 0)
+    work.cluster_barriers = reductions if exchanged.joins else 0
+    return work
+
+
+def _bytes(problem: Problem, extents: tuple[int, ...], *, written: bool) -> int:
+    """Bytes of all arrays that a kernel reads, or writes."""
+    return sum(a.bytes * prod(extents[d] for d in a.dims) for a in problem.arrays if a.written == written)
+
+
+def _transposed(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], total: int) -> float:
+    """Adds the traffic of transposed arrays; accesses of an element more than in whole vectors."""
+    arrays = problem.transposed
+    assert arrays is not None
+    if schedule.transposed is not None:
+        work.shared += 2.0 * total * arrays.bytes
+        return 0.0
+    run, apart = (n * arrays.narrowest for n in runs(extents, schedule.tile, arrays.dim))
+    work.l2_read += total * arrays.bytes * (sector_waste(run, apart) - 1)
+    run, apart = (n * arrays.narrowest for n in runs(extents, warp_part(schedule), arrays.dim))
+    work.l1 += total * arrays.bytes * (line_waste(run, apart) - 1)
+    return arrays.bytes / arrays.narrowest * (1 - 1 / max(schedule.layout.vector))

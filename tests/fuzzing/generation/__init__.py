@@ -1,0 +1,1 @@
+"""Making random programs: which operations, shapes, dtypes and options."""

@@ -1,0 +1,1 @@
+"""The operations that random programs are made of, each with its reference and its error bound."""

@@ -1,0 +1,1 @@
+"""Running a program with a backend and checking the results, one process or many."""

@@ -1,0 +1,1 @@
+"""Stand-ins for what a test has not: a driver, a GPU, a compiler that fails."""
