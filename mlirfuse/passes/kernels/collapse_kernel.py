@@ -43,6 +43,8 @@ class KernelCollapser:
         for (op, number), axes in self.space.use_axes.items():
             if op.operands[number] in self.arguments:
                 self.readings.setdefault(op.operands[number], []).append(axes)
+        # What stands for an operand that nobody reads, by its dimensions: ops that share it share their loops.
+        self.shapes: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
 
     def collapse(self) -> tuple[dict[int, list[list[int]]], list[list[list[int]]]]:
         """Rewrites the kernel; returns the groups of merged axes of each tensor argument, and of each result."""
@@ -82,7 +84,8 @@ class KernelCollapser:
         new_maps = []
         for position, axes in enumerate(maps):
             dims = tuple(None if loop is None else loops[loop] for loop in axes)
-            if position < inputs and self._is_shape_only(op, position):
+            retyped = self._is_retyped(op.operands[position], dims)
+            if position < inputs and self._is_shape_only(op, position) and not retyped:
                 along = self._replace_constant(op, position, dims)
                 heads: list[int | None] = [loops.index(dim) for dim in along]
             else:
@@ -127,6 +130,15 @@ class KernelCollapser:
             new = tensor.CollapseShapeOp(type_, op.operands[0], groups).result
         op.results[0].replace_all_uses_with(new)
 
+    def _is_retyped(self, value: ir.Value, dims: Axes) -> bool:
+        """Whether a value with these dimensions has its merged shape anyway: it is computed here, or read from memory.
+
+        An op that reads no element of such a value keeps it: nothing else may tie the op's loops to the others'.
+        """
+        if is_constant(value):
+            return False
+        return self.space.value_axes.get(value) == dims or dims in self.readings.get(value, ())
+
     def _is_shape_only(self, op: ir.Operation, position: int) -> bool:
         """Whether no element of an operand is in memory: the operand is a fill, or the body does not read it."""
         if is_constant(op.operands[position]):
@@ -139,9 +151,14 @@ class KernelCollapser:
         The input is not in memory, so that its axes may have any order.
         """
         along = list(dict.fromkeys(self._first(dim) for dim in dims if dim is not None))
+        known = op.operands[position], tuple(along)
+        if known in self.shapes:
+            op.operands[position] = self.shapes[known]
+            return along
         shape = [self._extent(dim) for dim in along]
         element = ir.RankedTensorType(op.operands[position].type).element_type
         self._replace(op, position, ir.RankedTensorType.get(shape, element), along)
+        self.shapes[known] = op.operands[position]
         return along
 
     def _retype_init(

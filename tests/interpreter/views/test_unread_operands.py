@@ -62,6 +62,21 @@ CASES: dict[str, Case] = {
         lambda x: (np.ones((6, 1)), np.ones(6)),
         np.ascontiguousarray(FLOATS.T[None]).T,
     ),
+    "a power of zero beside what reads the same array": (
+        lambda x: (x**0, x**2),
+        lambda x: (np.ones_like(x), x * x),
+        FLOATS,
+    ),
+    "a power of zero of a value beside the value": (
+        lambda x: ((x * 3) ** 0, x * 3),
+        lambda x: (np.ones_like(x), x * 3),
+        FLOATS,
+    ),
+    "two predicates of integers": (
+        lambda x: (mf.isfinite(x), mf.isnan(x)),
+        lambda x: (np.isfinite(x), np.isnan(x)),
+        INTEGERS,
+    ),
     "a number for a row": (
         all_or_x,
         lambda x: (np.broadcast_to(x.T, (2, 33, 2, 1)), np.full((1, 2), x.all())),
