@@ -84,6 +84,8 @@ def unfit_producers(space: IterationSpace, structures: Sequence[OpStructure]) ->
     contraction = contraction_in(space, structures)
     if contraction is None:
         return "no contraction is among the ops"
+    if len(contraction.pairs) > 1:
+        return "several products share an operand, and their kernel computes none"
     product = contraction.structure
     before = structures[: [s.op for s in structures].index(product.op)]
     operands = [{s.op for s in producers(product.op.operands[number])} for number in (0, 1)]

@@ -62,7 +62,8 @@ def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | No
     if found is None:
         return None
     position = [s.op for s in structures].index(found.structure.op)
-    renaming = {s.op for number in (0, 1) for s in producers(found.structure.op.operands[number])}
+    factors = {number for pair in found.pairs for number in pair}
+    renaming = {s.op for number in factors for s in producers(found.structure.op.operands[number])}
     if any(s.op.name not in RENAMING_OPS or s.op not in renaming for s in structures[:position]):
         return "a contraction starts a kernel of its own"
     epilogue = epilogue_of(space, found, structures[position + 1 :])

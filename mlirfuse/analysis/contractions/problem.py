@@ -8,7 +8,7 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
-from mlirfuse.analysis.kernels import argument_attributes
+from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
@@ -27,8 +27,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         raise PassError(
             "the contracted dimension is dynamic", where=contraction.structure.op, hint="make the extent static"
         )
-    operands = [operand_of(space, contraction, number) for number in (0, 1)]
-    contiguous = [f.axes[unit_axis(kernel, f.source, f.axes)] == contraction.k for f in operands]
+    sides = [[operand_of(space, contraction, number) for number in numbers] for numbers in contraction.sides]
+    everything, operands = [operand for side in sides for operand in side], [side[0] for side in sides]
+    contiguous = [all(f.axes[unit_axis(kernel, f.source, f.axes)] == contraction.k for f in side) for side in sides]
     stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in operands]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
     reductions = [op for op in space.reduced if op != contraction.structure.op]
@@ -44,10 +45,10 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         outer_k=prod(space.extents[d] or 1 for d in contraction.outer_k),
         element=from_mlir(ir.RankedTensorType(operands[0].value.type).element_type),
         accumulator=from_mlir(result.element_type),
-        row_bytes=gcd(*(_row_bytes(kernel, o, contraction) for o in operands)),
+        row_bytes=gcd(*(_row_bytes(kernel, o, contraction) for o in everything)),
         k_contiguous=(contiguous[0], contiguous[1]),
-        unmapped=any(_is_unmapped(kernel, operand.source) for operand in operands),
-        step_divides=gcd(*(_longest_step(kernel, operand.source) for operand in operands)),
+        unmapped=any(_is_unmapped(kernel, operand.source) for operand in everything),
+        step_divides=gcd(*(_longest_step(kernel, operand.source) for operand in everything)),
         precision=contraction.precision,
         accumulator_bytes=sum(
             from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in reductions
@@ -62,7 +63,18 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         residual_bytes=_residual_bytes(kernel, space, contraction),
         batch_reads=() if all(map(all, reads)) else reads,
         assumed=assumed_extent_around(kernel) if dynamic else None,
+        arrays=(len(sides[0]), len(sides[1])),
+        stored=_stored(kernel, space, contraction),
     )
+
+
+def _stored(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> float:
+    """Results of the kernel that are as large as a product's, for each of several products; 1 for one product."""
+    count = len(contraction.pairs)
+    if count == 1:
+        return 1.0
+    returned = [space.value_axes[value] for value in body(kernel)[-1].operands]
+    return sum({contraction.m, contraction.n} <= set(axes) for axes in returned) / count
 
 
 def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:

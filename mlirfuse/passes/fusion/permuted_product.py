@@ -187,7 +187,7 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
     """
     space, structures = kernel_space(kernel)
     contraction = contraction_in(space, structures)
-    if contraction is None:
+    if contraction is None or len(contraction.pairs) > 1:
         return None
     operands = [operand_of(space, contraction, number) for number in (0, 1)]
     units = [f.axes[unit_axis(kernel, f.source, f.axes)] for f in operands]

@@ -31,6 +31,7 @@ from mlirfuse.schedule.choice.records import AnyProblem, RecordKey, lookup, tria
 from mlirfuse.schedule.contractions.checks import check_contraction, check_ring, check_whole_grid
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
+from mlirfuse.schedule.contractions.several import joined, joined_schedule
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
@@ -263,12 +264,14 @@ def _check(
     oriented = contraction.swapped() if schedule.contraction.swapped else contraction
     extents = tuple(space.extents[d] for d in oriented.parallel)
     problem = contraction_problem(kernel, space, contraction)
+    whole, everything = joined_schedule(schedule, problem), joined(problem)
+    assert whole.contraction is not None
     return (
         check_schedule(schedule, extents, frozenset(), target)
         or check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem)
         or family_schedules(schedule.contraction.instruction).check_registers(
-            schedule.contraction, schedule.layout, schedule.blocks_per_sm, target
+            whole.contraction, whole.layout, whole.blocks_per_sm, target
         )
-        or check_ring(schedule.contraction, schedule.tile, problem, target)
+        or check_ring(whole.contraction, whole.tile, everything, target)
         or check_whole_grid(schedule.contraction, schedule.tile, schedule.layout, extents, problem, target)
     )

@@ -126,9 +126,9 @@ def _plan(
         return f"the layout is not that of {instruction.name}'s accumulators"
     if loop.parent.name != "scf.forall":
         return "the loop along k does not stand in the loop over blocks"
-    attribute = k_loop.contract.attributes.get(PRECISION)
+    attribute = k_loop.contracts[0].attributes.get(PRECISION)
     precision = IEEE if attribute is None else ir.StringAttr(attribute).value
-    for operand in (k_loop.a, k_loop.b):
+    for operand in k_loop.operands:
         if problem := _operand_problem(kernel, operand, precision, family):
             return problem
     given = schedule.contraction

@@ -36,7 +36,8 @@ class FuseTileContraction(Pass):
     """Turns a kernel with a contraction into a tile program: one block a tile of the result, with a loop along k.
 
     Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
-    dimensions (batch, m, n), and contracts tiles of the operands into it. Prologues of operands are emitted in the
+    dimensions (batch, m, n) for each product of the op, and contracts tiles of the operands into it; products that
+    share an operand share its tile. Prologues of operands are emitted in the
     loop, on the operand's tile; all other ops on the accumulators' tile behind the loop. Initial values other than
     zeros are added behind the loop too, as blocks that share a loop must add them once. Reductions of the epilogue over
     several tiles synchronise blocks by semaphores (`tiling/contractions/tile_reductions.py`). Operands are read in
@@ -102,7 +103,8 @@ def _emit_tile(
     """Emits a block's program: the loop along k, the epilogue on its tile, and its part in reductions over tiles."""
     assert schedule.contraction is not None  # checked by run
     product = contraction.structure
-    computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])} | {product.op}
+    factors = list(product.operands)[: -len(product.op.results)]
+    computed = {s.op for factor in factors for s in producers(factor)} | {product.op}
     computed -= _shared_with_epilogue(structures, computed, product.op)
     epilogue = epilogue_of(space, contraction, [s for s in structures if s.op not in computed])
     if not isinstance(epilogue, Epilogue):
@@ -121,15 +123,24 @@ def _emit_tile(
         program.scalars,
         schedule.contraction.instruction,
     )
-    start = product.operands[-1]
-    adds = not _is_zero(start)
-    zeros = arith.ConstantOp(element := start.type.element_type, zero(element)).result if adds else None
-    accumulators = loop.emit(emitter.initial(product) if zeros is None else zeros)
-    before = {s.op for s in producers(start)} if adds else set()
+    count = len(product.op.results)
+    starts = list(product.operands)[-count:]
+    adds = [not _is_zero(start) for start in starts]
+    if any(adds) and count > 1:
+        raise PassError("several products in one kernel start from zeros", where=product.op)
+    initial = [
+        arith.ConstantOp(start.type.element_type, zero(start.type.element_type)).result
+        if added
+        else emitter.operand(product, len(product.operands) - count + number)
+        for number, (start, added) in enumerate(zip(starts, adds, strict=True))
+    ]
+    accumulators = loop.emit(initial)
+    before = {s.op for start, added in zip(starts, adds, strict=True) if added for s in producers(start)}
     for structure in epilogue.tile:
         if structure.op in before:
             emitter.emit(structure)
-    emitter.values[product.op.results[0]] = emitter.combined(product, accumulators) if adds else accumulators
+    for result, sums, added in zip(product.op.results, accumulators, adds, strict=True):
+        emitter.values[result] = emitter.combined(product, sums) if added else sums
     for structure in epilogue.tile:
         if structure.op not in before:
             emitter.emit(structure)

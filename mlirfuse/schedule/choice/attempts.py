@@ -19,6 +19,7 @@ from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.choice.contraction_choice import fastest_first
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.contractions.family import family_schedules
+from mlirfuse.schedule.contractions.several import joined_schedule
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -245,4 +246,5 @@ def _lean_contractions(attempts: Sequence[Attempt], ranked: Sequence[Schedule]) 
 def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
     """Registers that a thread has beside its sums."""
     assert schedule.contraction is not None
-    return family_schedules(schedule.contraction.instruction).spare_registers(schedule, problem, target)
+    family = family_schedules(schedule.contraction.instruction)
+    return family.spare_registers(joined_schedule(schedule, problem), problem, target)

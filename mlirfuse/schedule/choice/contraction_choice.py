@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from math import ceil
 
+from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.contractions.candidates import candidates
 from mlirfuse.schedule.contractions.grid import extents_of, own_products
+from mlirfuse.schedule.contractions.several import joined, joined_schedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
 from mlirfuse.schedule.schedule import Schedule
@@ -29,8 +31,14 @@ def choose_contraction(problem: ContractionProblem, target: Target, machine: Mac
         problem: the contraction.
         target: the architecture that schedules must be legal for.
         machine: the speeds of the device.
+
+    Raises:
+        ScheduleError: no schedule fits, as of several products that share an operand.
     """
-    return fastest_first(problem, target, machine)[0][0]
+    found = fastest_first(problem, target, machine)
+    if not found:
+        raise ScheduleError("no schedule fits the products of this kernel")
+    return found[0][0]
 
 
 @lru_cache(maxsize=64)
@@ -44,7 +52,8 @@ def fastest_first(
         assert schedule.contraction is not None
         if schedule.contraction.persistent:
             return microseconds * TRANSPOSED if schedule.contraction.swapped else microseconds
-        return microseconds * (1 + CROWDED * _crowding(schedule, problem) ** 2)
+        crowding = _crowding(joined_schedule(schedule, problem), joined(problem))
+        return microseconds * (1 + CROWDED * crowding**2)
 
     found = dict.fromkeys(candidates(problem, target))
     predicted = [(schedule, predict_contraction(schedule, problem, machine).microseconds) for schedule in found]

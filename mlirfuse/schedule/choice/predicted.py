@@ -85,7 +85,8 @@ def _operations(problem: AnyProblem) -> float:
     """Multiplications and additions of a contraction; 0 without one."""
     if isinstance(problem, Problem):
         return 0.0
-    return 2.0 * prod(extent or 1 for extent in (*problem.batch, problem.m, problem.n)) * problem.summed
+    products = prod(extent or 1 for extent in (*problem.batch, problem.products))
+    return 2.0 * products * (problem.m or 1) * (problem.n or 1) * problem.summed
 
 
 def _rate(problem: AnyProblem, machine: MachineModel) -> float:

@@ -11,8 +11,10 @@ from math import ceil, prod
 from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.contractions.family import FamilySchedules, family_schedules
 from mlirfuse.schedule.contractions.grid import SHARED_COPY, contiguous_bytes, extents_of, own_products, tile_count
+from mlirfuse.schedule.contractions.several import apart, joined, joined_schedule
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, fits_block
+from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS
 from mlirfuse.schedule.parts.contraction import LONGEST_SUM
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
@@ -39,7 +41,32 @@ SQUARE = 4
 
 
 def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    """Every schedule that is worth predicting; where errors show, those that cut off less of long sums if any do."""
+    """Every schedule that is worth predicting; where errors show, those that cut off less of long sums if any do.
+
+    Several products that share an operand have those of the joined product that can be divided among them.
+    """
+    if problem.products == 1:
+        yield from _candidates(problem, target)
+        return
+    for schedule in _candidates(joined(problem), target):
+        one = apart(schedule, problem)
+        if one is not None and _fits(one, schedule, problem, target):
+            yield one
+
+
+def _fits(one: Schedule, whole: Schedule, problem: ContractionProblem, target: Target) -> bool:
+    """Whether the tile of one of several products is legal, and fewer warps than hold the whole have the registers."""
+    assert one.contraction is not None
+    if check_contraction(one.contraction, one.tile, one.layout, problem) is not None:
+        return False
+    if one.layout.threads == whole.layout.threads:
+        return True
+    family = family_schedules(one.contraction.instruction)
+    return family.spare_registers(joined_schedule(one, problem), joined(problem), target) >= OTHER_REGISTERS
+
+
+def _candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """The same for one product."""
     found = [_in_squares(schedule, problem) for schedule in _splits(problem, target)]
     promoting = [_promoting(schedule, problem) for schedule in found]
     if promoting == found:

@@ -114,6 +114,8 @@ def check_contraction(
         return "a persistent grid has no splits: its blocks are on different tiles"
     if schedule.consumer_groups > 1 and (reason := _check_consumer_groups(schedule, layout, problem)):
         return reason
+    if problem.products > 1 and (schedule.split > 1 or schedule.cluster > 1):
+        return f"{problem.products} products that share an operand have no splits and no clusters"
     if schedule.split > problem.steps(schedule.k):
         return f"{schedule.split} splits of {problem.steps(schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:

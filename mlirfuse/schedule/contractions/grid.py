@@ -202,7 +202,7 @@ class ContractionGrid:
         groups = ceil(self.counts[0] / down)
         rows_read = rows * (1 if group + columns * across / self.counts[1] <= kept else ceil(self.counts[1] / across))
         columns_read = columns * (1 if columns + group <= kept else groups)
-        written = prod(self.sides) * (self.problem.element.bytes + self.problem.residual_bytes)
+        written = prod(self.sides) * self.problem.stored * (self.problem.element.bytes + self.problem.residual_bytes)
         return first * rows_read + second * columns_read + self.batch * written
 
     def fetches(self, part_bytes: Sequence[float]) -> tuple[int, int]:

@@ -38,6 +38,9 @@ class ContractionProblem:
             each of its products, as all but one of several loops of m or n are batch dimensions; empty where both
             operands have all.
         assumed: what extents that are None are expected to be; None where nobody knows, and where all are numbers.
+        arrays: operands A and operands B: of several products of this shape that share an operand, one of these is 1
+            and the other is the number of products.
+        stored: results of the kernel with a row for each m and a column for each n, for each product.
     """
 
     batch: tuple[int | None, ...]
@@ -60,6 +63,8 @@ class ContractionProblem:
     step_divides: int = 0
     batch_reads: tuple[tuple[bool, bool], ...] = ()
     assumed: int | None = None
+    arrays: tuple[int, int] = (1, 1)
+    stored: float = 1.0
 
     @property
     def batch_reads_of(self) -> tuple[tuple[bool, bool], ...]:
@@ -74,6 +79,11 @@ class ContractionProblem:
     def steps(self, step: int) -> int:
         """Steps of so many elements along k, none of which crosses the end of k."""
         return self.outer_k * -(-self.k // step)
+
+    @property
+    def products(self) -> int:
+        """Products of this shape, which share an operand where there are several."""
+        return max(self.arrays)
 
     @property
     def promotes(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mlir import ir
@@ -25,11 +25,11 @@ class StageProducts(Protocol):
     """Emits the products of the stages of a ring, for the consumers of a tile."""
 
     def accumulate(
-        self, initial: ir.Value, steps: ir.Value, start: PipelineState, started: Emitter = nothing
-    ) -> tuple[ir.Value, PipelineState]:
-        """The sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
+        self, initial: Sequence[ir.Value], steps: ir.Value, start: PipelineState, started: Emitter = nothing
+    ) -> tuple[list[ir.Value], PipelineState]:
+        """Each sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
 
-        The sum is a tile in the schedule's layout. Every stage is awaited before its product, and released behind it.
+        A sum is a tile in the schedule's layout. Every stage is awaited before its products, and released behind them.
         `started` is called to emit code right after the last product has been issued.
         """
 
@@ -53,12 +53,20 @@ class FamilyPipelining(ABC):
 
     @abstractmethod
     def products(
-        self, ring: StageRing, majors: tuple[str, str], promote: int, steps: int | None, *, releases_last: bool
+        self,
+        ring: StageRing,
+        pairs: Sequence[tuple[int, int]],
+        majors: Sequence[str],
+        promote: int,
+        steps: int | None,
+        *,
+        releases_last: bool,
     ) -> StageProducts:
         """The products of a tile.
 
         Args:
-            ring: the stages of both operands.
+            ring: the stages of all operands.
+            pairs: the operands A and B of each product, by the numbers of their buffers in the ring.
             majors: the contiguous dimension of each operand in its stage, `k` or `mn`.
             promote: steps between promotions of the accumulators; 0 for no promotion.
             steps: steps along k of a tile; None where only run time knows.

@@ -1,4 +1,4 @@
-"""Emits the k-loop of a contraction: tiles of the operands, contracted into a tile of accumulators."""
+"""Emits the k-loop of a contraction: tiles of the operands, contracted into tiles of accumulators."""
 
 from __future__ import annotations
 
@@ -71,14 +71,16 @@ class KLoop:
     scalars: dict[ir.Value, ir.Value]
     instruction: str
 
-    def emit(self, initial: ir.Value) -> ir.Value:
-        """Emits the loop at the current insertion point; returns the accumulators, which start from `initial`."""
+    def emit(self, initial: Sequence[ir.Value]) -> list[ir.Value]:
+        """Emits the loop at the current insertion point; returns each product's accumulators, which start from
+        `initial`.
+        """
         extent = self.space.extents[self.contraction.k]
         assert extent is not None  # contraction_problem refuses others
         counts = [self.space.extents[d] or 1 for d in self.contraction.outer_k]
         padded = -(-extent // self.step) * self.step
         lower, upper, step = (index(n) for n in (0, padded * prod(counts) if counts else extent, self.step))
-        loop = scf.ForOp(lower, upper, step, [broadcast(initial, tuple(self.tile))])
+        loop = scf.ForOp(lower, upper, step, [broadcast(start, tuple(self.tile)) for start in initial])
         with ir.InsertionPoint(loop.body):
             k: ir.Value = loop.induction_variable
             outer: dict[int, ir.Value] = {}
@@ -88,13 +90,17 @@ class KLoop:
                 for dim, count in reversed(list(zip(self.contraction.outer_k, counts, strict=True))):
                     outer[dim] = arith.RemUIOp(rest, index(count)).result
                     rest = arith.DivUIOp(rest, index(count)).result
-            operands = [
-                self._operand(operand_of(self.space, self.contraction, n), k, outer)
-                for n in self.contraction.operand_numbers
-            ]
-            total = self._contract(operands, loop.inner_iter_args[0])
-            scf.YieldOp([total])
-        return loop.results[0]
+            operands = {
+                n: self._operand(operand_of(self.space, self.contraction, n), k, outer)
+                for n in dict.fromkeys(number for pair in self.contraction.pairs for number in pair)
+            }
+            scf.YieldOp(
+                [
+                    self._contract([operands[a], operands[b]], accumulators)
+                    for (a, b), accumulators in zip(self.contraction.pairs, loop.inner_iter_args, strict=True)
+                ]
+            )
+        return list(loop.results)
 
     def _operand(
         self, operand: ContractionOperand, k: ir.Value, outer: Mapping[int, ir.Value]

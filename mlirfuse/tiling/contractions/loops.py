@@ -67,45 +67,74 @@ class TileOperand:
 
 @dataclass(frozen=True)
 class ContractionLoop:
-    """A loop along k that carries one tile of accumulators.
+    """A loop along k that carries a tile of accumulators for each of its contractions.
 
     Attributes:
         loop: the `scf.for`.
-        contract: the `vector.contract` in it.
-        a: operand A.
-        b: operand B.
+        contracts: each `vector.contract` in it, in the order of the accumulators.
+        operands: the tiles that they multiply, each once, operand A of the first contraction first.
+        pairs: the positions of each contraction's operands A and B among `operands`.
     """
 
     loop: ir.Operation
-    contract: ir.Operation
-    a: TileOperand
-    b: TileOperand
+    contracts: tuple[ir.Operation, ...]
+    operands: tuple[TileOperand, ...]
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def a(self) -> TileOperand:
+        """Operand A of the first contraction."""
+        return self.operands[self.pairs[0][0]]
 
     @property
     def addressing(self) -> list[ir.Operation]:
-        """The ops of the body that compute the tiles' indices: all but reads, casts, the contraction and the yield."""
-        skipped = (*self.a.ops, *self.b.ops, self.contract)
+        """The ops of the body that compute the tiles' indices: all but reads, casts, contractions and the yield."""
+        skipped = {*self.contracts, *(op for operand in self.operands for op in operand.ops)}
         ops = [op.operation for op in self.loop.regions[0].blocks[0].operations]
         return [op for op in ops[:-1] if op not in skipped]
 
 
 def contraction_loops(kernel: ir.Operation) -> Iterator[tuple[ir.Operation, str]]:
     """Yields the `scf.for` loops of a tile program that contract, each with the name of its instruction family."""
+    found: dict[ir.Operation, str] = {}
     for op in nested(kernel):
         if op.name == "vector.contract" and INSTRUCTION in op.attributes and op.parent.name == "scf.for":
-            yield op.parent, family_of(op)
+            found.setdefault(op.parent.operation, family_of(op))
+    yield from found.items()
 
 
 def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
-    """Matches a loop along k that consists of two reads, optional float8 casts, and one contraction.
+    """Matches a loop along k that consists of reads, optional float8 casts, and a contraction for each carried tile.
 
     Returns the reason as text if the loop does not have this form.
     """
     body = [op.operation for op in loop.regions[0].blocks[0].operations]
-    contract = next(op for op in body if op.name == "vector.contract")
-    if len(loop.results) != 1 or body[-1].operands[0] != contract.results[0]:
+    contracts = [op for op in body if op.name == "vector.contract"]
+    if list(body[-1].operands) != [contract.results[0] for contract in contracts]:
         return "the loop carries more than the accumulators"
-    if contract.operands[2] != loop.regions[0].blocks[0].arguments[1]:
+    found: dict[ir.Operation, TileOperand] = {}
+    pairs = []
+    for contract, carried in zip(contracts, list(loop.regions[0].blocks[0].arguments)[1:], strict=True):
+        operands = _operands(loop, contract, carried)
+        if isinstance(operands, str):
+            return operands
+        for operand in operands:
+            if found.setdefault(operand.read, operand) != operand:
+                return "contractions disagree about an operand's tile"
+        pairs.append([operand.read for operand in operands])
+    known = {op for operand in found.values() for op in operand.ops} | set(contracts)
+    rest = [op for op in body[:-1] if op not in known]
+    if any(op.regions or any(isinstance(v.type, ir.VectorType) for v in op.results) for op in rest):
+        return "the loop has ops on tiles besides the reads and the contractions"
+    order = list(found)
+    return ContractionLoop(
+        loop, tuple(contracts), tuple(found.values()), tuple((order.index(a), order.index(b)) for a, b in pairs)
+    )
+
+
+def _operands(loop: ir.Operation, contract: ir.Operation, carried: ir.Value) -> list[TileOperand] | str:
+    """The operands A and B of a contraction, or why the loop does not have the form that is asked for."""
+    if contract.operands[2] != carried:
         return "the accumulators pass through other ops before the contraction"
     maps = [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(contract.attributes["indexing_maps"])]
     loops = [[ir.AffineDimExpr(e).position for e in m.results] for m in maps]
@@ -121,11 +150,7 @@ def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
         if isinstance(operand, str):
             return operand
         operands.append(operand)
-    known = [op for operand in operands for op in operand.ops]
-    rest = [op for op in body[:-1] if op not in (*known, contract)]
-    if any(op.regions or any(isinstance(v.type, ir.VectorType) for v in op.results) for op in rest):
-        return "the loop has ops on tiles besides the two reads and the contraction"
-    return ContractionLoop(loop, contract, *operands)
+    return operands
 
 
 def _operand(read: ir.Operation, cast: ir.Operation | None, loops: list[int], k: int) -> TileOperand | str:

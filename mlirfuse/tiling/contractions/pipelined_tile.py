@@ -30,7 +30,7 @@ Mapping = dict[ir.Value, ir.Value]
 
 @dataclass(frozen=True)
 class PipelinedTile:
-    """The warp-specialised form of a loop over blocks that contains one contraction.
+    """The warp-specialised form of a loop over blocks that contains one loop along k.
 
     Attributes:
         k_loop: the loop along k.
@@ -91,8 +91,7 @@ class PipelinedTile:
             if not self.persistent:
                 _clone(self.prologue, mapping)
             order = allocate_order_barrier(self.consumer_groups, self.consumers) if self.consumer_groups > 1 else None
-            operands = (self.k_loop.a, self.k_loop.b)
-            ring = allocate_ring(self.stages, operands, self.consumers, self.peers, streamed=self.streamed)
+            ring = allocate_ring(self.stages, self.k_loop.operands, self.consumers, self.peers, streamed=self.streamed)
             consumers = self.consumers * self.consumer_groups
             target = target_around(self.k_loop.loop)
             registers = warpgroup_registers(consumers, self.producers, self.blocks_per_sm, target)
@@ -185,7 +184,7 @@ class PipelinedTile:
     def _produce(self, ring: StageRing, mapping: Mapping, state: PipelineState) -> PipelineState:
         """Emits the producer: copies the operands stage by stage, with the index computations cloned into its loop."""
         k_loop = self.k_loop
-        lower, _, step, _ = (mapping.get(v, v) for v in k_loop.loop.operands)
+        lower, _, step = (mapping.get(v, v) for v in list(k_loop.loop.operands)[:3])
 
         def fill(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
             tile_mapping = {
@@ -193,8 +192,8 @@ class PipelinedTile:
                 k_loop.loop.regions[0].blocks[0].arguments[0]: arith.addi(lower, arith.muli(number, step)),
             }
             _clone(k_loop.addressing, tile_mapping)
-            operands = (k_loop.a, k_loop.b)
-            ring.fill(state, operands, [[tile_mapping.get(i, i) for i in operand.indices] for operand in operands])
+            places = [[tile_mapping.get(i, i) for i in operand.indices] for operand in k_loop.operands]
+            ring.fill(state, k_loop.operands, places)
             return carried
 
         _, state = for_each_stage(ring, state, self._steps(mapping), [], fill)
@@ -204,16 +203,20 @@ class PipelinedTile:
         self, ring: StageRing, mapping: Mapping, state: PipelineState, started: Emitter = nothing
     ) -> PipelineState:
         """Emits a consumer: multiplies the tile, waits for the last product, and runs the epilogue."""
-        loop, majors = self.k_loop.loop, (self.k_loop.a.major, self.k_loop.b.major)
-        products = self.family.products(ring, majors, self.promote, self.known_steps, releases_last=self.persistent)
-        initial = mapping.get(loop.operands[3], loop.operands[3])
-        mapping[loop.results[0]], state = products.accumulate(initial, self._steps(mapping), state, started)
+        loop = self.k_loop.loop
+        majors = [operand.major for operand in self.k_loop.operands]
+        products = self.family.products(
+            ring, self.k_loop.pairs, majors, self.promote, self.known_steps, releases_last=self.persistent
+        )
+        initial = [mapping.get(start, start) for start in list(loop.operands)[3:]]
+        sums, state = products.accumulate(initial, self._steps(mapping), state, started)
+        mapping.update(zip(loop.results, sums, strict=True))
         _clone(self.epilogue, mapping)
         return state
 
     def _steps(self, mapping: Mapping) -> ir.Value:
         """Number of steps of the loop along k, an index."""
-        lower, upper, step, _ = (mapping.get(v, v) for v in self.k_loop.loop.operands)
+        lower, upper, step = (mapping.get(v, v) for v in list(self.k_loop.loop.operands)[:3])
         return arith.ceildivsi(arith.subi(upper, lower), step)
 
     @cached_property

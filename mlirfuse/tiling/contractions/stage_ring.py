@@ -133,7 +133,7 @@ class StageRing:
         stages = [ir.MemRefType(buffer.type) for buffer in self.buffers]
         nbytes = sum(stage_bytes(s) // o.rows * n for s, o, n in zip(stages, operands, rows, strict=True))
         mbarrier_expect(self.full, state.stage, nbytes)
-        shares = (self.peers, 1)
+        shares = [self.peers, *[1] * (len(operands) - 1)]
         for buffer, operand, places, peers, copied in zip(self.buffers, operands, indices, shares, rows, strict=True):
             # The stages feed wgmma, which multiplies f32 operands as tf32.
             tf32 = isinstance(ir.MemRefType(buffer.type).element_type, ir.F32Type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
+from mlirfuse.schedule.contractions.several import joined, joined_schedule
 from mlirfuse.schedule.contractions.stages import block_bytes
 from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS, accumulator_registers
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -36,6 +37,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
         problem: the contraction; extents that are None are as it assumes, or `UNKNOWN_EXTENT`.
         machine: the speeds of the device.
     """
+    schedule, problem = joined_schedule(schedule, problem), joined(problem)
     grid = ContractionGrid(schedule, problem, machine, _resident(schedule, problem, machine))
     contraction = grid.contraction
     step = family_schedules(contraction.instruction).step_times(grid)
@@ -87,7 +89,7 @@ def _exposed_seconds(grid: ContractionGrid) -> float:
     first = machine.dram_latency
     results = EPILOGUE_CYCLES * grid.schedule.layout.elements_per_thread / machine.clock
     if contraction.split == 1:
-        written = grid.tile[0] * grid.tile[1] * grid.problem.element.bytes
+        written = grid.tile[0] * grid.tile[1] * grid.problem.element.bytes * grid.problem.stored
         unstaged = contraction.swapped and (grid.problem.n or 1) % STAGED_COLUMNS
         results = max(results, (UNSTAGED if unstaged else 1) * written / machine.dram_bandwidth_per_sm)
     if contraction.consumer_groups > 1:

@@ -6,6 +6,7 @@ every few steps and start again from zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -26,10 +27,11 @@ LONGEST_RUN = 4
 
 @dataclass(frozen=True)
 class WarpgroupProducts:
-    """Emits the sum of products over the stages of a ring.
+    """Emits the sums of products over the stages of a ring.
 
     Attributes:
-        ring: the stages of both operands.
+        ring: the stages of all operands.
+        pairs: the operands A and B of each product, by the numbers of their buffers in the ring.
         majors: the contiguous dimension of each operand in its stage, `k` or `mn`.
         promote: steps between promotions of the accumulators; 0 for no promotion.
         run: with `promote` 1, steps whose products overlap; a divisor of the number of steps.
@@ -37,15 +39,16 @@ class WarpgroupProducts:
     """
 
     ring: StageRing
-    majors: tuple[str, str]
+    pairs: Sequence[tuple[int, int]]
+    majors: Sequence[str]
     promote: int
     run: int
     releases_last: bool
 
     def accumulate(
-        self, initial: ir.Value, steps: ir.Value, start: PipelineState, started: Emitter = nothing
-    ) -> tuple[ir.Value, PipelineState]:
-        """The sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
+        self, initial: Sequence[ir.Value], steps: ir.Value, start: PipelineState, started: Emitter = nothing
+    ) -> tuple[list[ir.Value], PipelineState]:
+        """Each sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
 
         `started` is called to emit code right after the last product has been issued.
         """
@@ -58,79 +61,82 @@ class WarpgroupProducts:
 
     def _sum(
         self,
-        initial: ir.Value,
+        initial: Sequence[ir.Value],
         steps: ir.Value,
         start: PipelineState,
         started: Emitter = nothing,
         *,
         releases_last: bool,
-    ) -> tuple[ir.Value, PipelineState]:
-        """Accumulates in the tensor cores, with one product in flight: a stage is released one step later."""
+    ) -> tuple[list[ir.Value], PipelineState]:
+        """Accumulates in the tensor cores, with one stage in flight: a stage is released one step later."""
 
         def multiply(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
-            (summed,) = warpgroup_wait([self._products(state, carried[0])], 1)
-            # All products but the last issued are complete, so the previous stage may be refilled.
+            summed = warpgroup_wait(self._products(state, carried), len(carried))
+            # All products but those of the last stage are complete, so the previous stage may be refilled.
             not_first = arith.cmpi(arith.CmpIPredicate.ne, number, index(0))
             branch = scf.IfOp(not_first)
             with ir.InsertionPoint(branch.then_block):
                 self.ring.release(self.ring.previous_stage(state))
                 scf.YieldOp([])
-            return [summed]
+            return summed
 
-        sums, state = for_each_stage(self.ring, start, steps, [initial], multiply)
+        sums, state = for_each_stage(self.ring, start, steps, list(initial), multiply)
         started()
-        (summed,) = warpgroup_wait(sums, 0)
+        summed = warpgroup_wait(sums, 0)
         if releases_last:
             self.ring.release(self.ring.previous_stage(state))
         return summed, state
 
     def _sum_by_chunks(
-        self, initial: ir.Value, steps: ir.Value, start: PipelineState
-    ) -> tuple[ir.Value, PipelineState]:
-        """Accumulates chunks of `promote` steps from zero, and adds each chunk's sum to f32 registers."""
+        self, initial: Sequence[ir.Value], steps: ir.Value, start: PipelineState
+    ) -> tuple[list[ir.Value], PipelineState]:
+        """Accumulates chunks of `promote` steps from zero, and adds each chunk's sums to f32 registers."""
         length = index(self.promote)
-        chunks = scf.ForOp(index(0), steps, length, [initial, start.stage, start.parity])
+        chunks = scf.ForOp(index(0), steps, length, [*initial, start.stage, start.parity])
         with ir.InsertionPoint(chunks.body):
-            carried, stage, parity = chunks.inner_iter_args
+            *carried, stage, parity = chunks.inner_iter_args
             rest = arith.subi(steps, chunks.induction_variable)
             products, state = self._sum(
                 _zeros(initial), arith.minsi(rest, length), PipelineState(stage, parity), releases_last=True
             )
-            scf.YieldOp([arith.addf(carried, products), state.stage, state.parity])
-        summed, stage, parity = chunks.results
+            scf.YieldOp([*_added(carried, products), state.stage, state.parity])
+        *summed, stage, parity = chunks.results
         return summed, PipelineState(stage, parity)
 
     def _sum_with_overlap(
-        self, initial: ir.Value, steps: ir.Value, start: PipelineState
-    ) -> tuple[ir.Value, PipelineState]:
+        self, initial: Sequence[ir.Value], steps: ir.Value, start: PipelineState
+    ) -> tuple[list[ir.Value], PipelineState]:
         """Promotes each stage's products while the next stage's products are in flight, in runs of `run` stages.
 
         No product is in flight between runs: ptxas serialises all `wgmma`s (warning C7514) if accumulators are read in
         a loop while others are in flight over the loop's back edge.
         """
-        zeros = _zeros(initial)
-        runs = scf.ForOp(index(0), steps, index(self.run), [initial, start.stage, start.parity])
+        zeros, count = _zeros(initial), len(initial)
+        runs = scf.ForOp(index(0), steps, index(self.run), [*initial, start.stage, start.parity])
         with ir.InsertionPoint(runs.body):
-            carried, stage, parity = runs.inner_iter_args
+            *carried, stage, parity = runs.inner_iter_args
             state = PipelineState(stage, parity)
-            in_flight = [self._products(state, zeros)]
+            in_flight = self._products(state, zeros)
             for left in reversed(range(self.run)):
                 following = self.ring.next_state(state)
                 if left:
-                    in_flight.append(self._products(following, zeros))
-                done, *in_flight = warpgroup_wait(in_flight, len(in_flight) - 1)
+                    in_flight += self._products(following, zeros)
+                waited = warpgroup_wait(in_flight, len(in_flight) - count)
+                done, in_flight = waited[:count], waited[count:]
                 self.ring.release(state.stage)
-                carried, state = arith.addf(carried, done), following
-            scf.YieldOp([carried, state.stage, state.parity])
-        summed, stage, parity = runs.results
+                carried, state = _added(carried, done), following
+            scf.YieldOp([*carried, state.stage, state.parity])
+        *summed, stage, parity = runs.results
         return summed, PipelineState(stage, parity)
 
-    def _products(self, state: PipelineState, sums: ir.Value) -> ir.Value:
-        """Issues a stage's products, accumulated onto `sums`; the result is in flight until a wait."""
+    def _products(self, state: PipelineState, sums: Sequence[ir.Value]) -> list[ir.Value]:
+        """Issues a stage's products, accumulated onto `sums`; the results are in flight until a wait."""
         self.ring.await_full(state)
-        a, b = self.ring.buffers
-        (summed,) = warpgroup_mma(a, b, state.stage, [sums], *self.majors)
-        return summed
+        buffers, majors = self.ring.buffers, self.majors
+        return [
+            warpgroup_mma(buffers[a], buffers[b], state.stage, [total], majors[a], majors[b])[0]
+            for (a, b), total in zip(self.pairs, sums, strict=True)
+        ]
 
 
 def run_of(steps: int | None) -> int:
@@ -145,8 +151,13 @@ def run_of(steps: int | None) -> int:
     return next(run for run in range(longest, 0, -1) if steps % run == 0)
 
 
-def _zeros(like: ir.Value) -> ir.Value:
-    return arith.constant(like.type, ir.DenseElementsAttr.get_splat(like.type, ir.FloatAttr.get_f32(0)))
+def _zeros(like: Sequence[ir.Value]) -> list[ir.Value]:
+    zero = ir.FloatAttr.get_f32(0)
+    return [arith.constant(v.type, ir.DenseElementsAttr.get_splat(v.type, zero)) for v in like]
+
+
+def _added(left: Sequence[ir.Value], right: Sequence[ir.Value]) -> list[ir.Value]:
+    return [arith.addf(a, b) for a, b in zip(left, right, strict=True)]
 
 
 class WgmmaPipelining(FamilyPipelining):
@@ -165,9 +176,16 @@ class WgmmaPipelining(FamilyPipelining):
         return holds_warpgroup_sums(layout)
 
     def products(
-        self, ring: StageRing, majors: tuple[str, str], promote: int, steps: int | None, *, releases_last: bool
+        self,
+        ring: StageRing,
+        pairs: Sequence[tuple[int, int]],
+        majors: Sequence[str],
+        promote: int,
+        steps: int | None,
+        *,
+        releases_last: bool,
     ) -> StageProducts:
-        return WarpgroupProducts(ring, majors, promote, run_of(steps), releases_last)
+        return WarpgroupProducts(ring, pairs, majors, promote, run_of(steps), releases_last)
 
 
 STRATEGY = WgmmaPipelining()

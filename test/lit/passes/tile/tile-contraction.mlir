@@ -365,3 +365,49 @@ func.func private @starts_0(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>, %y: 
   } -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(m, n) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma"}}
+// Products that share an operand share its tile; the epilogue has both tiles of accumulators.
+// CHECK-LABEL: func.func private @gated_kernel(
+// CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} iter_args(%[[S:.*]] = %{{.*}}, %[[T:.*]] = %{{.*}}) -> (vector<32x32xf32>, vector<32x32xf32>)
+// CHECK: %[[A:.*]] = vector.transfer_read
+// CHECK: %[[B:.*]] = vector.transfer_read
+// CHECK: %[[C:.*]] = vector.transfer_read
+// CHECK-NOT: vector.transfer_read
+// CHECK: %[[S2:.*]] = vector.contract {{.*}} %[[A]], %[[B]], %[[S]]
+// CHECK: %[[T2:.*]] = vector.contract {{.*}} %[[A]], %[[C]], %[[T]]
+// CHECK: scf.yield %[[S2]], %[[T2]]
+// CHECK: arith.mulf %[[SUMS]]#0, %[[SUMS]]#1 : vector<32x32xf32>
+func.func private @gated(%x: tensor<64x64xbf16>, %g: tensor<64x64xbf16>, %u: tensor<64x64xbf16>) -> tensor<64x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = #schedule} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %0:2 = linalg.generic {indexing_maps = [#mk, #nk, #nk, #mn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %g, %u : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>) outs(%init, %init : tensor<64x64xf32>, tensor<64x64xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %r: bf16, %sum: f32, %other: f32):
+    %pe = arith.extf %p : bf16 to f32
+    %qe = arith.extf %q : bf16 to f32
+    %re = arith.extf %r : bf16 to f32
+    %pq = arith.mulf %pe, %qe : f32
+    %pr = arith.mulf %pe, %re : f32
+    %s = arith.addf %sum, %pq : f32
+    %t = arith.addf %other, %pr : f32
+    linalg.yield %s, %t : f32, f32
+  } -> (tensor<64x64xf32>, tensor<64x64xf32>)
+  %1 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0#0, %0#1 : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %v = arith.mulf %p, %q : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  return %1 : tensor<64x64xf32>
+}
