@@ -72,7 +72,7 @@ def test_loops_are_classed_by_their_maps(left, right, batch, extents) -> None:
         assert tuple(joint.extents[d] for d in contraction.batch) == batch
         assert tuple(joint.extents[d] for d in (contraction.m, contraction.n, contraction.k)) == extents
         other = contraction.swapped()
-        assert (other.m, other.n, other.operand_numbers) == (contraction.n, contraction.m, (1, 0))
+        assert (other.m, other.n, other.pairs) == (contraction.n, contraction.m, ((1, 0),))
 
 
 @pytest.mark.parametrize(
