@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Literal, TypedDict, get_args
 
@@ -57,10 +57,10 @@ def check_options(options: Options) -> None:
         "grid_reduction": get_args(GridReductionKind),
         "fusion": get_args(Fusion),
     }
-    choices |= dict.fromkeys(("fast_math", "dynamic_products", "tune"), (False, True))
+    choices |= dict.fromkeys(("fast_math", "dynamic_products", "dynamic_reductions", "tune"), (False, True))
     for name, allowed in choices.items():
         given = options[name]  # type: ignore[literal-required]  # they are its keys
-        if given not in allowed:
+        if not isinstance(given, Hashable) or given not in allowed:  # an array's comparison is no bool
             hint = renamed_value(given, allowed) or f"one of {', '.join(map(str, allowed))}"
             raise ArgumentError(f"{name} is {given!r}", where="fuse", hint=hint)
     if options["fusion"] == "off" and options["mix_order"] == "fused":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mlirfuse.builder.array_types import array_function
@@ -47,13 +47,11 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
         ShapeError: axes is not a permutation of x's dimensions.
     """
     source = tensor_argument(x, "permute_dims")
-    permutation = normalise_axes(tuple(axes), source.ndim, "permute_dims")
-    if len(permutation) != source.ndim:
-        raise at_user_line(
-            ShapeError(
-                f"permute_dims: axes {tuple(axes)} for shape {show(source.shape)}", hint="name every dimension once"
-            )
-        )
+    named = tuple(axes) if isinstance(axes, Iterable) else axes
+    permutation = normalise_axes(named, source.ndim, "permute_dims") if isinstance(named, tuple) else None
+    if permutation is None or len(permutation) != source.ndim:
+        what = f"permute_dims: axes {named} for shape {show(source.shape)}"
+        raise at_user_line(ShapeError(what, hint="name every dimension once"))
     if permutation == tuple(range(source.ndim)):
         return x
     source.state.reordered = source.state.reordered.after(source.shape, permutation)

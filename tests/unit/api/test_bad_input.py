@@ -181,6 +181,16 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         r"(?s)no option 'mixorder'.*did you mean mix_order\? options: target, schedule",
         lambda: mf.fuse(abs).with_options(mixorder="auto"),  # type: ignore[call-arg]
     ),
+    "an array as a flag": (
+        ArgumentError,
+        "fuse: fast_math is array",
+        lambda: mf.fuse(abs, fast_math=np.zeros(2)),  # type: ignore[call-overload]
+    ),
+    "no flag of reductions": (
+        ArgumentError,
+        "fuse: dynamic_reductions is 'maybe'",
+        lambda: mf.fuse(abs, dynamic_reductions="maybe"),  # type: ignore[call-overload]
+    ),
     "no flag": (ArgumentError, "fuse: fast_math is 'no'", lambda: mf.fuse(abs, fast_math="no")),  # type: ignore[call-overload]
     "no fusion": (
         ArgumentError,

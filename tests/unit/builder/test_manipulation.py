@@ -167,6 +167,7 @@ ERRORS = [
     (lambda x: x.reshape(-2, 12), ShapeError, "do not fit"),
     (lambda x: x.reshape(2.0, 12), ShapeError, "extent 2.0 is no int"),
     (lambda x: mf.permute_dims(x, (0,)), ShapeError, "every dimension once"),
+    (lambda x: mf.permute_dims(x, None), ShapeError, "axes None for shape"),
     (lambda x: mf.permute_dims(x, (0, 0, 1)), ShapeError, "twice"),
     (lambda x: mf.permute_dims(x, (0, 1, 3)), ShapeError, "out of range"),
     (lambda x: x.T, ShapeError, "2 dimensions"),
