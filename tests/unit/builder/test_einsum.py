@@ -100,6 +100,18 @@ def test_numbers_are_operands_without_indices() -> None:
     np.testing.assert_array_equal(run(lambda x, s: mf.einsum(",ij,->ji", s, x, 2), x, 1.5), 3 * x.T)
 
 
+@pytest.mark.parametrize("number", [True, False, np.bool_(True)])
+def test_bools_are_numbers_among_operands_of_bools(number) -> None:
+    x = np.array([True, False, True])
+    for equation, expected in ((",i->i", x & number), (",i->", number)):
+        actual = run(lambda x, equation=equation: mf.einsum(equation, number, x), x)
+        np.testing.assert_array_equal(actual, expected)
+        actual = run(lambda n, x, equation=equation: mf.einsum(equation, n, x), number, x)
+        np.testing.assert_array_equal(actual, expected)
+    with pytest.raises(DTypeError, match="cannot mix a Python bool with float32"):
+        run(lambda x: mf.einsum(",i->i", True, x), x.astype(np.float32))
+
+
 def test_half_precision_sums_in_float32_and_rounds_once() -> None:
     x, w = np.full((1, 4096), 1, np.float16), np.ones((4096, 1), np.float16)
     x[0, 0] = 2048  # from here on float16 cannot count by ones

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from mlirfuse.builder.array_types import ArrayT
@@ -12,6 +13,7 @@ from mlirfuse.builder.extents import Extent, is_one, show, unify
 from mlirfuse.builder.functions import arithmetic
 from mlirfuse.builder.functions.axes import integer
 from mlirfuse.builder.functions.casting import cast
+from mlirfuse.builder.functions.comparisons import logical_and
 from mlirfuse.builder.functions.manipulation import reshape_to
 from mlirfuse.builder.functions.products.contraction_order import contraction_order, in_pairs
 from mlirfuse.builder.functions.products.einsum_notation import Equation, Index, from_lists, parse
@@ -76,10 +78,11 @@ def einsum(
     ]
     wanted = tuple(index for index in parsed.result if not is_one(extents[index]))
     total = _contracted(Contractor(extents, types), terms, wanted, optimize)
-    for value, operand in zip(values, resolved, strict=True):
-        if not isinstance(operand, TensorBase):
-            total = arithmetic.multiply(total, value)
-    return reshape_to(cast(total, returned), tuple(extents[index] for index in parsed.result))
+    numbers = [v for v, operand in zip(values, resolved, strict=True) if not isinstance(operand, TensorBase)]
+    if returned == bool_:  # sums of bools are numbers, which no bool multiplies
+        total, numbers = reduce(logical_and, numbers, cast(total, returned)), []
+    total = cast(reduce(arithmetic.multiply, numbers, total), returned)
+    return reshape_to(total, tuple(extents[index] for index in parsed.result))
 
 
 def _types(
