@@ -29,7 +29,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         )
     sides = [[operand_of(space, contraction, number) for number in numbers] for numbers in contraction.sides]
     everything, operands = [operand for side in sides for operand in side], [side[0] for side in sides]
-    contiguous = [all(f.axes[unit_axis(kernel, f.source, f.axes)] == contraction.k for f in side) for side in sides]
+    units = [[f.axes[unit_axis(kernel, f.source, f.axes)] for f in side] for side in sides]
+    contiguous = [all(unit == contraction.k for unit in side) for side in units]
+    tiled = ((contraction.m, contraction.k), (contraction.n, contraction.k))
     stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in operands]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
     reductions = [op for op in space.reduced if op != contraction.structure.op]
@@ -61,6 +63,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             for f in operands
         ),
         residual_bytes=_residual_bytes(kernel, space, contraction),
+        scattered=(not set(units[0]) <= set(tiled[0]), not set(units[1]) <= set(tiled[1])),
         batch_reads=() if all(map(all, reads)) else reads,
         assumed=assumed_extent_around(kernel) if dynamic else None,
         arrays=(len(sides[0]), len(sides[1])),

@@ -27,8 +27,8 @@ columns of such tiles, at least."""
 
 MOST_SPLIT = 256
 
-COMPUTING_BLOCKS = 4
-"""Blocks of an SM that hide each other's waiting where blocks compute operands."""
+WAITING_BLOCKS = 8
+"""Blocks of an SM that hide each other's waiting at barriers, where threads copy or compute operands themselves."""
 
 MIN_STEPS = 4
 """Steps along k that a split leaves each block at least."""
@@ -149,11 +149,13 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         yield _streaming(_persistent(schedule, count > target.sms), problem, target)
         if not family.may_split(schedule):
             continue
-        blocks = target.sms * (1 if problem.computed_from == (None, None) else COMPUTING_BLOCKS)
-        most = min(MOST_SPLIT, blocks // count, problem.outer_k * (problem.k // schedule.contraction.k) // MIN_STEPS)
+        waits = not schedule.contraction.family.is_asynchronous or problem.computed_from != (None, None)
+        blocks = target.sms * (WAITING_BLOCKS if waits else 1)
+        longest = problem.outer_k * (problem.k // schedule.contraction.k) // MIN_STEPS
+        most = min(MOST_SPLIT, blocks // count, longest)
         # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
         meets = known and not problem.accumulator_bytes
-        for split in {2, most, *(1 << bit for bit in range(1, 9))}:
+        for split in {2, most, min(most, target.sms // count), *(1 << bit for bit in range(1, 9))}:
             if 1 < split <= most:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
                 yield _streaming(parts, problem, target)

@@ -168,6 +168,14 @@ class ContractionGrid:
         return rows, columns
 
     @cached_property
+    def filled(self) -> tuple[float, float]:
+        """Share of the rows, and columns, of `copied` that the operands have."""
+        rows, columns = (
+            side / count / copied for side, count, copied in zip(self.sides, self.counts, self.copied, strict=True)
+        )
+        return rows, columns
+
+    @cached_property
     def element_bytes(self) -> tuple[int, int]:
         """Of an element of each operand in memory; an operand that the kernel computes has its sources'."""
         first, second = (stored or self.problem.element.bytes for stored in self.problem.computed_from)

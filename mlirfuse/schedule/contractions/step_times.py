@@ -86,10 +86,19 @@ def arrival_seconds(grid: ContractionGrid) -> float:
 
 
 def staged_seconds(grid: ContractionGrid) -> float:
-    """Time of a step's copies by threads, at the rate of one SM alone or at its share of the L2's."""
+    """Time of a step's copies by threads, at the rate of one SM alone or at its share of the L2's.
+
+    Rows past an operand's end are zeros that nothing is read for. Of an operand whose elements lie scattered a sector
+    comes for each.
+    """
     machine = grid.machine
     share = machine.l2_read_bandwidth / grid.busy
-    return sum(grid.step_bytes) / min(share, machine.cp_async_bandwidth_per_sm)
+    sizes = zip(grid.step_bytes, grid.element_bytes, grid.swapped(*grid.problem.scattered), strict=True)
+    moved = sum(
+        nbytes * grid.filled[side] * (max(1.0, SECTOR / size) if scattered else 1.0)
+        for side, (nbytes, size, scattered) in enumerate(sizes)
+    )
+    return moved / min(share, machine.cp_async_bandwidth_per_sm)
 
 
 def copying_seconds(grid: ContractionGrid) -> float:

@@ -37,6 +37,8 @@ class ContractionProblem:
         batch_reads: for each batch dimension whether operands A and B have it: an operand without one is read again for
             each of its products, as all but one of several loops of m or n are batch dimensions; empty where both
             operands have all.
+        scattered: for each operand whether its memory is contiguous along none of its tile's dimensions, so that each
+            element of a tile lies in a sector of its own.
         assumed: what extents that are None are expected to be; None where nobody knows, and where all are numbers.
         arrays: operands A and operands B: of several products of this shape that share an operand, one of these is 1
             and the other is the number of products.
@@ -62,6 +64,7 @@ class ContractionProblem:
     outer_k: int = 1
     step_divides: int = 0
     batch_reads: tuple[tuple[bool, bool], ...] = ()
+    scattered: tuple[bool, bool] = (False, False)
     assumed: int | None = None
     arrays: tuple[int, int] = (1, 1)
     stored: float = 1.0

@@ -11,6 +11,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.compiler.context import make_context
 from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.contractions.families.fma import FMA_NARROW_TILES
 from mlirfuse.support.diagnostics import parse_module
 from tests.support.contractions.products import (
     FORMS,
@@ -66,6 +67,18 @@ def test_splits(product: Product, m: int, n: int, split: int, reduction: str, st
     inputs = product.inputs(seed=split)
     module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction))
     (result,) = interpreter.run(module, product.form, inputs, **orders(reduction, split)[order])
+    np.testing.assert_array_equal(result, product.expected(inputs))
+
+
+@pytest.mark.parametrize("tile", FMA_NARROW_TILES, ids=str)
+def test_narrow_scalar_tiles(tile: tuple[int, int]) -> None:
+    number = FMA_NARROW_TILES.index(tile)
+    form, dtype = FORMS[number % 4], ("float32", "float64", "int32", "float16")[number % 3]
+    product = Product(21 + number, 35 + 2 * number, 96 + number % 2, form, dtype)
+    inputs = product.inputs(seed=number)
+    schedule = pinned_schedule(product, *tile, split=1 + number % 3, instruction="fma")
+    module = module_at("gpu", product.fn, product.specs, schedule)
+    (result,) = interpreter.run(module, product.form, inputs, order="random", seed=number)
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 

@@ -345,6 +345,21 @@ def test_operands_lack_batch_dimensions_that_are_loops_of_the_others() -> None:
     )
 
 
+def test_operands_are_scattered_where_no_dimension_of_their_tiles_is_contiguous() -> None:
+    specs = [mf.TensorSpec((2, 8, 64, 64), mf.float16), mf.TensorSpec((2, 64, 8, 64), mf.float16)]
+    assert problem_of(lambda x, y: mf.einsum("bijk,bklj->bli", x, y), specs).scattered == (False, True)
+    assert problem_of(lambda x, y: mf.einsum("bijk,blkj->bli", x, y), [specs[0]] * 2).scattered == (False, True)
+    assert problem_of(lambda x, w: x.mT @ w, [mf.TensorSpec((64, 64), mf.float16)] * 2).scattered == (False, False)
+
+
+def test_few_tiles_of_scalar_products_are_split_over_several_blocks_an_sm() -> None:
+    """Whose waiting they hide; asynchronous copies need one."""
+    given = problem(8, 8, 1 << 18, mf.float32)
+    found = {schedule.contraction.split for schedule in candidates(given, H200) if schedule.contraction is not None}
+    assert {H200.sms, 256} <= found
+    assert max(s.contraction.split for s in candidates(problem(8, 8, 1 << 18), H200)) == H200.sms
+
+
 def problem_of(fn: Callable[..., Any], specs: Sequence[mf.TensorSpec]) -> ContractionProblem:
     """The problem of a function with a product."""
     lowered = mf.fuse(fn, target="sm_90a").lower(*specs)

@@ -12,6 +12,7 @@ from mlirfuse.schedule.contractions.candidates import candidates
 from mlirfuse.schedule.contractions.families.fma import fma_schedule
 from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
+from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -108,6 +109,16 @@ def test_operands_without_a_batch_dimension_are_fetched_once_where_the_l2_keeps_
     grid = ContractionGrid(wgmma_schedule(large, 128, 128), large, h200)
     assert grid.fetches((32e6, 32e6)) == (16, 16)
     assert ContractionGrid(wgmma_schedule(large, 128, 128, swapped=True), large, h200).fetches((1e6, 1e6)) == (16, 4)
+
+
+def test_copies_of_scattered_elements_take_a_sector_each_and_those_of_zeros_none(h200: MachineModel) -> None:
+    def copies(given: ContractionProblem, tile: int) -> float:
+        grid = ContractionGrid(fma_schedule(given, tile, tile), given, h200)
+        return family_schedules("fma").step_times(grid).copies
+
+    given = problem(128, 128, 4096, mf.float32)
+    assert copies(replace(given, scattered=(True, False)), 128) == pytest.approx(copies(given, 128) * (8 + 1) / 2)
+    assert copies(problem(32, 32, 4096, mf.float32), 128) == pytest.approx(copies(given, 128) / 4)
 
 
 def test_parts_follow_the_machine(h200: MachineModel) -> None:

@@ -19,6 +19,12 @@ from mlirfuse.target.instructions import SIMT
 
 FMA_TILES = ((128, 128), (128, 64), (64, 64), (32, 32), (16, 32))
 
+NARROW = 16
+"""Rows, or columns, of narrow results, most of which would be zeros in `FMA_TILES`."""
+
+FMA_NARROW_TILES = ((128, 16), (64, 16), (16, 128), (16, 64), (16, 16), (8, 16))
+"""Tiles of results that are narrow in every side in which the tile is."""
+
 FMA_STEP = 32
 """Elements of k in one step of SIMT products: near the square root of common extents, which keeps two-level sums
 accurate."""
@@ -41,7 +47,13 @@ class FmaSchedules(FamilySchedules):
         return None
 
     def tiles(self, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-        tiles = (fma_schedule(problem, m, n) for m, n in FMA_TILES)
+        extents = (problem.m or NARROW + 1, problem.n or NARROW + 1)
+        narrow = (
+            tile
+            for tile in FMA_NARROW_TILES
+            if all(extent <= NARROW for extent, size in zip(extents, tile, strict=True) if size <= NARROW)
+        )
+        tiles = (fma_schedule(problem, m, n) for m, n in (*FMA_TILES, *narrow))
         return (schedule for schedule in tiles if fits_simt(schedule.layout, problem.accumulator.bytes, target))
 
     def check(self, contraction: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem) -> str | None:
