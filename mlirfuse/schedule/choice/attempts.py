@@ -7,7 +7,7 @@ that still spill get the schedules of `low_registers.py`, so that a kernel spill
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -15,7 +15,7 @@ from math import prod
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.contraction_choice import fastest_first
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.contractions.family import family_schedules
@@ -82,8 +82,8 @@ def choose_contraction_again(
     attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, machine: MachineModel, legal: Legal
 ) -> Schedule:
     """The next schedule to try for a contraction; the least spilling one where all were tried."""
-    ranked = [schedule for schedule, _ in fastest_first(problem, target, machine)]
-    again, lean = _contractions_again(attempts, problem, target, ranked), _lean_contractions(attempts, ranked)
+    ranked = dict(fastest_first(problem, target, machine))
+    again, lean = _contractions_again(attempts, problem, target, ranked), _lean_contractions(attempts, list(ranked))
     return _next(attempts, again, lean, legal)
 
 
@@ -200,22 +200,35 @@ def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Sche
 
 
 def _contractions_again(
-    attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, ranked: Sequence[Schedule]
+    attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, ranked: Mapping[Schedule, float]
 ) -> Iterator[Schedule]:
     """The first ranked schedules that leave threads more registers beside their sums, by what was lacking if any do.
 
-    If none of these helps, the epilogue goes fragment by fragment; then steps along k are shorter.
+    If one of these did not help, the epilogue goes fragment by fragment, and steps along k are shorter in the end.
+    Where these take clearly longer by prediction, the epilogue goes fragment by fragment at once: the tile stays. That
+    of a warpgroup is a loop already.
     """
     last = attempts[-1]
     yield from roomier(last, target)
-    if len(attempts) > 1 and last.schedule.order == "breadth":
-        yield replace(last.schedule, order="depth")
     had = max(_spare(attempt.schedule, problem, target) for attempt in attempts)
     more = [schedule for schedule in ranked if _spare(schedule, problem, target) > had]
-    yield from (schedule for schedule in more if _spare(schedule, problem, target) >= had * last.lacking**0.5)
+    enough = [schedule for schedule in more if _spare(schedule, problem, target) >= had * last.lacking**0.5]
+    if last.schedule.order == "breadth" and (len(attempts) > 1 or _loses(last.schedule, [*enough, *more], ranked)):
+        yield replace(last.schedule, order="depth")
+    yield from enough
     yield from more
     yield replace(last.schedule, order="depth")
     yield from shorter(least_spilling(attempts).schedule)
+
+
+def _loses(schedule: Schedule, others: Sequence[Schedule], ranked: Mapping[Schedule, float]) -> bool:
+    """Whether the first of other schedules is predicted to take clearly longer, or there is none, and threads of the
+    schedule copy operands themselves.
+    """
+    assert schedule.contraction is not None
+    if schedule.contraction.family.is_asynchronous or schedule not in ranked:
+        return False
+    return not others or ranked[others[0]] > RESOLUTION * ranked[schedule]
 
 
 def shorter(schedule: Schedule) -> Iterator[Schedule]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from mlirfuse.machine import shipped_models
+from mlirfuse.machine import machine_of, shipped_models
 from mlirfuse.schedule.choice.attempts import (
     MOST_AGAIN,
     MOST_LEAN,
@@ -123,6 +123,17 @@ def test_contractions_leave_more_registers_beside_their_sums():
     held = [attempt.schedule.layout.elements_per_thread for attempt in attempts]
     assert all(later <= earlier for earlier, later in pairwise(held))
     assert held[1] < held[0]
+
+
+@pytest.mark.parametrize("spilled", [8, 1476])
+def test_tiles_stay_where_others_are_slower(spilled):
+    ampere, a100 = target_of("sm_80"), machine_of(target_of("sm_80"))
+    first = choose_contraction(PRODUCT, ampere, a100)
+    attempts = [Attempt(first, 255, spilled)]
+    assert choose_contraction_again(attempts, PRODUCT, ampere, a100, lambda _: True) == replace(first, order="depth")
+    again = [*attempts, Attempt(replace(first, order="depth"), 255, spilled)]
+    later = choose_contraction_again(again, PRODUCT, ampere, a100, lambda _: True)
+    assert later.layout.elements_per_thread < first.layout.elements_per_thread
 
 
 def test_steps_along_k_get_shorter_but_those_of_warpgroups():
