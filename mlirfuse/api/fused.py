@@ -26,7 +26,7 @@ from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compiler.compile import Compiled, Lowered, set_requests
 from mlirfuse.compiler.context import make_context
 from mlirfuse.compiler.host_program import HostProgram
-from mlirfuse.errors import ArgumentError, UnreadExtentError
+from mlirfuse.errors import ArgumentError, ShapeError, UnreadExtentError
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import LoadedKernel, assemble_ahead, load
@@ -247,19 +247,21 @@ class Fused(Generic[_P, _R]):
                 if rows.known is not None:
                     return self._compiled.setdefault(key, rows.known)
                 extents = Extents(static.without(rows.sources))
-                specs, order = describe(extents), static.reordered
+                specs = describe(extents)
                 try:
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
                     notes = (note, *reasons(specs, extents.static, self._names))
-                    at_run_time = self._dynamic_products or bool(rows.sources), self._dynamic_reductions
-                    typical = extents.typical
-                    lowered = self._lower(specs, target, notes, device, copies, order, typical, dynamic=at_run_time)
+                    about = notes, device, copies, static.reordered, extents.typical
+                    products = self._dynamic_products or bool(rows.sources)
+                    lowered = self._lower(specs, target, *about, dynamic=(products, self._dynamic_reductions))
                     compiled = lowered.compile_to_interpret() if self._interprets else lowered.compile()
                 except (NeedsStatic, UnreadExtentError, ChangesOrder) as need:
                     if not self._rows.cannot_be_dynamic(rows):
                         self._static[dynamic] = static.after(need)
                         self._rows.need(dynamic, need)
                     continue
+                except ShapeError as error:
+                    raise extents.with_numbers(error) from None
                 if self._rows.take(rows, compiled):
                     return self._compiled.setdefault(key, compiled)
 
@@ -280,8 +282,7 @@ class Fused(Generic[_P, _R]):
 
         before = len(self._compiled)
         compiled = self._compile(describe, target, name, copies)
-        reasons = compiled.lowered.notes[1:]
-        self._signatures.note(arguments, compiled=len(self._compiled) > before, reasons=reasons)
+        self._signatures.note(arguments, compiled=len(self._compiled) > before, reasons=compiled.lowered.notes[1:])
         if self._tune and (id(compiled), device) not in self._loaded:
             from mlirfuse.api.tuning import tune_first_call  # here, as few functions are tuned
 
@@ -303,8 +304,7 @@ class Fused(Generic[_P, _R]):
         target = target_of(None)
         before = len(self._compiled)
         compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
-        is_new, reasons = len(self._compiled) > before, compiled.lowered.notes[1:]
-        self._signatures.note_arrays(arrays, compiled=is_new, reasons=reasons)
+        self._signatures.note_arrays(arrays, compiled=len(self._compiled) > before, reasons=compiled.lowered.notes[1:])
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
         results = run(compiled.interpreted, compiled.program.name, inputs, progress=True)
         if out is not None:

@@ -8,6 +8,7 @@ extents of 0, so that no kernel is launched for empty arrays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -15,7 +16,7 @@ from math import prod
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.builder.extents import UNCHANGED, Reordered
 from mlirfuse.builder.spec import Stride, TensorSpec
-from mlirfuse.errors import UnreadExtentError
+from mlirfuse.errors import ShapeError, UnreadExtentError
 from mlirfuse.support.dtypes import DType
 
 Source = tuple[int, int]
@@ -86,6 +87,15 @@ class Extents:
     def typical(self) -> int | None:
         """The geometric mean of the numbers that have names; None where none has."""
         return round(prod(self.names) ** (1 / len(self.names))) if self.names else None
+
+    def with_numbers(self, error: ShapeError) -> ShapeError:
+        """The error with a hint that has the numbers of the extents that it names."""
+        named = [(name, extent) for extent, name in self.names.items() if re.search(rf"\b{name}\b", error.message)]
+        if named:
+            numbers = ", ".join(f"{name} is {extent}" for name, extent in named)
+            error.hint = f"{error.hint}; {numbers} in this call" if error.hint else f"{numbers} in this call"
+            error.args = (str(error),)
+        return error
 
     def observe(self, shapes: Iterable[Sequence[int]]) -> None:
         """Records the leading and last extents of an array; called for all arrays before `spec`."""

@@ -97,6 +97,11 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         "(?s)shape .1099511627776, 1048576. has more bytes than can be addressed",
         lambda: mf.fuse(lambda x: mf.broadcast_to(x, (1 << 40, 1 << 20)) + 1).lower(mf.TensorSpec((1 << 20,), "int8")),
     ),
+    "extents that differ, of run time": (
+        ShapeError,
+        r"(?s)'i' has extent n0 in operand 0.*n0 is 3, n1 is 4 in this call",
+        lambda: call(lambda x, y: mf.einsum("ij,ik->i", x, y), np.ones((3, 2)), np.ones((4, 5))),
+    ),
     "broadcasting": (ShapeError, "(?s)add: shapes .*dimension -1: 3 and 4", lambda: call(lambda x, y: x + y, X, Y)),
     "axis": (ShapeError, "sum: axis -3 is out of range", lambda: call(lambda x: mf.sum(x, axis=-3), X)),
     "rank": (ShapeError, "axis 2 is out of range for 2", lambda: call(lambda x: mf.permute_dims(x, (0, 1, 2)), X)),

@@ -195,6 +195,9 @@ def test_errors_quote_the_equation_and_the_users_line(equation, shapes, error, m
     [
         (lambda x: mf.einsum(x), ArgumentError, "an operand without its indices"),
         (lambda x: mf.einsum(x, [0, 52]), ArgumentError, "index 52 is not from 0 to 51"),
+        (lambda x: mf.einsum(x, [0, 1], [7]), ArgumentError, "the operands have the indices A, B"),
+        (lambda x: mf.einsum("ij,jk", x, x, optimize=7), ArgumentError, "optimize is 7"),
+        (lambda x: mf.einsum("ij,jk", x, x, optimize=[0, 1]), ArgumentError, r"optimize is \[0, 1\]"),
         (lambda x: mf.einsum(x, 3), ArgumentError, "the indices of an operand are 3"),
         (lambda x: mf.einsum(",", 1.0, 2.0), TraceError, "has no tensor"),
         (

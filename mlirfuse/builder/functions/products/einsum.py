@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -21,7 +21,7 @@ from mlirfuse.builder.functions.products.einsum_terms import Contractor, Term
 from mlirfuse.builder.functions.products.sums_of_products import ProductTypes, product_types
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import ScalarBase, TensorBase
-from mlirfuse.errors import TraceError
+from mlirfuse.errors import ArgumentError, TraceError
 from mlirfuse.support.dtypes import DType, bool_, float16
 
 
@@ -180,5 +180,8 @@ def _pairs(
     if optimize is True or isinstance(optimize, str):
         algorithm = "auto" if optimize is True else optimize
         return contraction_order([frozenset(t.named) for t in terms], frozenset(wanted), extents, algorithm)
+    if not isinstance(optimize, Iterable) or any(not isinstance(step, Iterable) for step in optimize):
+        hint = "pass True, False, the name of an algorithm of opt_einsum, or pairs of positions"
+        raise at_user_line(ArgumentError(f"einsum: optimize is {optimize!r}", hint=hint))
     steps = [[integer(p, "einsum: optimize") for p in step] for step in optimize if not isinstance(step, str)]
     return in_pairs(steps, len(terms))

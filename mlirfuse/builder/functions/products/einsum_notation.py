@@ -120,7 +120,8 @@ def _letters(entries: object) -> str:
 def _letter(entry: object) -> str:
     number = integer(entry, "einsum: index")
     if not 0 <= number < len(_LETTERS):
-        raise at_user_line(ArgumentError(f"einsum: index {number} is not from 0 to {len(_LETTERS) - 1}"))
+        what = f"einsum: index {number} is not from 0 to {len(_LETTERS) - 1}"
+        raise at_user_line(ArgumentError(what, hint="ints stand for the letters A to Z and a to z"))
     return _LETTERS[number]
 
 
@@ -187,7 +188,9 @@ def _result(text: str, tokens: list[tuple[Index, int]], most: int, known: dict[I
         if index in result:
             _fail(f"the result has index {index!r} twice", text, place, hint="a diagonal cannot be written to")
         if index not in known:
-            _fail(f"index {index!r} of the result is in no operand", text, place)
+            letters = sorted(i for i in known if not i.startswith(_ELLIPSIS))
+            hint = f"the operands have the indices {', '.join(letters)}" if letters else "no operand has an index"
+            _fail(f"index {index!r} of the result is in no operand", text, place, hint=hint)
         result.append(index)
     if most and not any(index == _ELLIPSIS for index, _ in tokens):
         what = f"the result has no ellipsis for the {most} dimension(s) of the operands' ellipses"
