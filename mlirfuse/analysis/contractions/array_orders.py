@@ -58,6 +58,12 @@ def _all_orders(left: Dims, right: Dims, result: Dims) -> Iterator[ArrayOrders]:
 
 
 def _choices(own: Dims, batch: Dims, outer: Dims, summed: Dims) -> list[Dims | None]:
-    """The orders of an operand: its own, and others where its own merges not all that these do."""
+    """The orders of an operand: its own, and others where its own merges not all that these do.
+
+    A copy that keeps the last dimension moves whole lines, and instructions of all types take operands that are
+    contiguous along k.
+    """
     orders = [(*batch, *outer, *summed), (*batch, *summed, *outer)]
-    return [None] if own in orders else [None, *dict.fromkeys(orders)]
+    if own in orders:
+        return [None]
+    return [None, orders[0]] if own[-1:] == summed[-1:] else [None, *dict.fromkeys(orders)]

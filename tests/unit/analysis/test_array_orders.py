@@ -30,13 +30,18 @@ def test_summed_dimensions_are_in_the_order_of_either_operand() -> None:
 
 
 def test_dimensions_of_one_role_become_neighbours() -> None:
-    assert {"xiab,yjab->.", "abxi,yjab->.", ".,yjab->."} <= orders("xaib,yajb->xiyj")
+    assert orders("xaib,yajb->xiyj") == {"xiab,yjab->.", "xiab,.->.", ".,yjab->."}
+
+
+def test_copies_keep_the_last_dimension_where_it_is_the_last_summed_one() -> None:
+    assert {"xiab,.->.", "xiba,.->.", "baxi,.->."} <= orders("xaib,ybja->xiyj")
+    assert "abxi,.->." not in orders("xaib,ybja->xiyj")
 
 
 def test_a_result_is_copied_where_its_own_order_keeps_dimensions_apart() -> None:
     assert orders("bse,hde->bhsd") == {".,.->bshd"}
     assert orders("gsec,gsm->egcm") == {".,.->gecm"}
-    assert {".,.->iabj", "iame,mejb->.", "meia,.->iabj"} <= orders("imae,mebj->iajb")
+    assert {".,.->iabj", "iame,mejb->.", "iame,.->iabj"} <= orders("imae,mebj->iajb")
 
 
 @given(st.permutations("abmnopkl"), st.data())
