@@ -80,10 +80,13 @@ def readable(argument: Any, name: str) -> Any:
 
 
 def spec_text(spec: ArgumentSpec) -> str:
-    """A spec as `explain` shows it."""
+    """A spec as `explain` shows it, with what run-time extents are expected to be."""
     if isinstance(spec, TensorSpec):
         strides = "" if spec.strides is None else f" strides {spec.strides}"
-        return f"{spec.dtype.name}[{', '.join(map(str, spec.shape))}]{strides}"
+        hints = spec.hints or (None,) * len(spec.shape)
+        pairs = zip(spec.shape, hints, strict=True)
+        extents = [str(n) if isinstance(n, int) or hint is None else f"{n or '?'}={hint}" for n, hint in pairs]
+        return f"{spec.dtype.name}[{', '.join(extents)}]{strides}"
     return spec.kind if isinstance(spec, ScalarSpec) else repr(spec.value)
 
 

@@ -5,28 +5,26 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from threading import RLock
 from types import FunctionType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 import numpy as np
 
-from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable, reasons, spec_text
+from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable
+from mlirfuse.api.compilations import Compilations
 from mlirfuse.api.interpreted_results import write_results
 from mlirfuse.api.options import Fusion, GridReductionKind, MixOrder, Options, check_names, check_options
 from mlirfuse.api.parameters import in_order
 from mlirfuse.api.recompiles import Signatures
-from mlirfuse.api.row_counts import NO_ROWS, RowCounts
-from mlirfuse.api.signature import Extents, Static
+from mlirfuse.api.signature import Extents
 from mlirfuse.api.targets import INTERPRET, device_target
-from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.builder.extents import Reordered
 from mlirfuse.builder.spec import ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compiler.compile import Compiled, Lowered, set_requests
 from mlirfuse.compiler.context import make_context
 from mlirfuse.compiler.host_program import HostProgram
-from mlirfuse.errors import ArgumentError, ShapeError, UnreadExtentError
+from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import LoadedKernel, assemble_ahead, load
@@ -91,13 +89,13 @@ class Fused(Generic[_P, _R]):
         self._tune = tune
         self._target = None if target is None or target == INTERPRET else device_target(target)
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
-        self._dynamic_products, self._dynamic_reductions = dynamic_products, dynamic_reductions
+        self._dynamic_reductions = dynamic_reductions
         self._fast_math, self._fusion = fast_math, fusion == "auto"
         self._mix_order, self._grid_reduction = mix_order, grid_reduction
-        self._lock = RLock()
-        self._rows, self._counts_rows = RowCounts(), not (schedule or tune or dynamic_products)
-        self._static: dict[tuple[ArgumentSpec, ...], Static] = {}
-        self._compiled: dict[tuple[object, ...], Compiled] = {}
+        varies = not (schedule or tune or dynamic_products)
+        self._compilations = Compilations(
+            self._lower_call, tuple(self._signature.parameters), self._interprets, varies, dynamic_products
+        )
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         self._names = tuple(self._signature.parameters)
         self._signatures = Signatures(self.__name__, self._names)
@@ -201,6 +199,19 @@ class Fused(Generic[_P, _R]):
         target = self._target or target_of(None)
         return self._lower(lowered_specs(specs, self._names), target, dynamic=(True, True))
 
+    def _lower_call(
+        self,
+        specs: Sequence[ArgumentSpec],
+        target: Target,
+        notes: tuple[str, ...],
+        device: str | None,
+        copies: tuple[int, ...],
+        order: Reordered,
+        dynamic_products: bool,
+    ) -> Lowered:
+        dynamic = dynamic_products, self._dynamic_reductions
+        return self._lower(specs, target, notes, device, copies, order, dynamic=dynamic)
+
     def _lower(
         self,
         specs: Sequence[ArgumentSpec],
@@ -209,7 +220,6 @@ class Fused(Generic[_P, _R]):
         device: str | None = None,
         copies: tuple[int, ...] = (),
         order: Reordered | None = None,
-        assumed: int | None = None,
         *,
         dynamic: tuple[bool, bool],
     ) -> Lowered:
@@ -222,48 +232,16 @@ class Fused(Generic[_P, _R]):
             fusion=self._fusion,
             known=order,
         )
-        set_requests(module, self._schedules, self._mix_order, self._grid_reduction, copies, assumed)
+        set_requests(module, self._schedules, self._mix_order, self._grid_reduction, copies)
         return Lowered(module, target, notes, self._fast_math, tuned=True, device=device)
 
-    def _compile(
-        self,
-        describe: Callable[[Extents], tuple[ArgumentSpec, ...]],
-        target: Target,
-        device: str | None = None,
-        copies: tuple[int, ...] = (),
-    ) -> Compiled:
-        """Compiles for a signature, with those extents static that the function needs as numbers.
+    @property
+    def _compiled(self) -> dict[tuple[object, ...], Compiled]:
+        return self._compilations.compiled
 
-        The results that `copies` numbers are no views, but arrays of their own.
-        """
-        with self._lock:
-            dynamic = describe(Extents())
-            while True:
-                static = self._static.get(dynamic, Static())
-                key = (describe(Extents(static)), target, device, copies)
-                if key in self._compiled:
-                    return self._compiled[key]
-                rows = self._rows.of(dynamic, static.needed, *key) if self._counts_rows else NO_ROWS
-                if rows.known is not None:
-                    return self._compiled.setdefault(key, rows.known)
-                extents = Extents(static.without(rows.sources))
-                specs = describe(extents)
-                try:
-                    note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
-                    notes = (note, *reasons(specs, extents.static, self._names))
-                    about = notes, device, copies, static.reordered, extents.typical
-                    products = self._dynamic_products or bool(rows.sources)
-                    lowered = self._lower(specs, target, *about, dynamic=(products, self._dynamic_reductions))
-                    compiled = lowered.compile_to_interpret() if self._interprets else lowered.compile()
-                except (NeedsStatic, UnreadExtentError, ChangesOrder) as need:
-                    if not self._rows.cannot_be_dynamic(rows):
-                        self._static[dynamic] = static.after(need)
-                        self._rows.need(dynamic, need)
-                    continue
-                except ShapeError as error:
-                    raise extents.with_numbers(error) from None
-                if self._rows.take(rows, compiled):
-                    return self._compiled.setdefault(key, compiled)
+    @property
+    def _compile(self) -> Callable[..., Compiled]:
+        return self._compilations.compile
 
     def _prepare(
         self, arguments: tuple[Argument, ...], copies: tuple[int, ...] = ()
@@ -280,18 +258,19 @@ class Fused(Generic[_P, _R]):
         def describe(extents: Extents) -> tuple[ArgumentSpec, ...]:
             return gpu_specs(arguments, extents)
 
-        before = len(self._compiled)
+        before = self._compilations.count
         compiled = self._compile(describe, target, name, copies)
-        self._signatures.note(arguments, compiled=len(self._compiled) > before, reasons=compiled.lowered.notes[1:])
+        reasons = compiled.lowered.notes[1:]
+        self._signatures.note(arguments, compiled=self._compilations.count > before, reasons=reasons)
         if self._tune and (id(compiled), device) not in self._loaded:
             from mlirfuse.api.tuning import tune_first_call  # here, as few functions are tuned
 
-            with self._lock, cuda.on_device(device):
+            with self._compilations.lock, cuda.on_device(device):
                 if tune_first_call(self, compiled.lowered, arguments):
-                    self._compiled = {specs: known for specs, known in self._compiled.items() if known is not compiled}
+                    self._compilations.forget(compiled)
             compiled = self._compile(describe, target, name, copies)
         key = (id(compiled), device)
-        with self._lock:
+        with self._compilations.lock:
             if key not in self._loaded:
                 assemble_ahead(compiled.binaries.values())
                 self._loaded[key] = {n: load(b, compiled.infos[n], device) for n, b in compiled.binaries.items()}
@@ -302,9 +281,10 @@ class Fused(Generic[_P, _R]):
 
         arrays = [readable(argument, name_of(self._names, i)) for i, argument in enumerate(args)]
         target = target_of(None)
-        before = len(self._compiled)
+        before = self._compilations.count
         compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
-        self._signatures.note_arrays(arrays, compiled=len(self._compiled) > before, reasons=compiled.lowered.notes[1:])
+        is_new, reasons = self._compilations.count > before, compiled.lowered.notes[1:]
+        self._signatures.note_arrays(arrays, compiled=is_new, reasons=reasons)
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
         results = run(compiled.interpreted, compiled.program.name, inputs, progress=True)
         if out is not None:

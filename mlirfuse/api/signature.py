@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.builder.extents import UNCHANGED, Reordered
@@ -83,11 +82,6 @@ class Extents:
         self.names: dict[int, str] = {}
         self.rows: frozenset[int] = frozenset()
 
-    @property
-    def typical(self) -> int | None:
-        """The geometric mean of the numbers that have names; None where none has."""
-        return round(prod(self.names) ** (1 / len(self.names))) if self.names else None
-
     def with_numbers(self, error: ShapeError) -> ShapeError:
         """The error with a hint that has the numbers of the extents that it names."""
         named = [(name, extent) for extent, name in self.names.items() if re.search(rf"\b{name}\b", error.message)]
@@ -119,7 +113,7 @@ class Extents:
             dynamic = leads and extent > 1 and not self.static.has((position, dim), extent)
             entries.append(self.names.setdefault(extent, f"n{len(self.names)}") if dynamic else extent)
         layout = None if _is_contiguous(shape, strides) else _layout(shape, strides)
-        return TensorSpec(entries, dtype, align=align, strides=layout)
+        return TensorSpec(entries, dtype, align=align, strides=layout, hints=[extent or None for extent in shape])
 
 
 def _layout(shape: Sequence[int], strides: Sequence[int]) -> tuple[Stride, ...]:

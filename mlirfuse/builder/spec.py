@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import prod
 from typing import Literal
@@ -33,9 +33,12 @@ class TensorSpec:
             a run-time stride: None (not negative), "negative" (possibly negative), or "packed" (the extent times the
             stride of the next dimension whose extent is not 1, so that the two dimensions can be collapsed).
         name: the name of the argument in IR and messages; None takes the Python parameter's.
+        hints: None, or per dimension the extent that is expected where `shape` leaves it to run time; None for a
+            dimension of which nothing is expected. Schedules are chosen for these extents and are right for all, so
+            that specs which differ in hints alone are equal.
 
     Raises:
-        ArgumentError: an extent, alignment or stride outside these.
+        ArgumentError: an extent, alignment, stride or hint outside these.
         DTypeError: a dtype that mlirfuse does not know.
     """
 
@@ -44,6 +47,7 @@ class TensorSpec:
     align: int = 16
     strides: tuple[Stride, ...] | None = None
     name: str | None = None
+    hints: tuple[int | None, ...] | None = field(default=None, compare=False)
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class TensorSpec:
         align: int = 16,
         strides: Sequence[Stride] | None = None,
         name: str | None = None,
+        hints: Sequence[int | None] | None = None,
     ):
         where = name or "TensorSpec"
         if not isinstance(shape, int) and (isinstance(shape, str) or not isinstance(shape, Iterable)):
@@ -74,6 +79,11 @@ class TensorSpec:
                     where=where,
                     hint="per dimension 1, 0, or for run time None, 'negative' or 'packed'",
                 )
+        if hints is not None:
+            hints = tuple(hints)
+            if len(hints) != len(entries) or any(not (n is None or (isinstance(n, int) and n > 0)) for n in hints):
+                what = f"hints {hints} for shape {entries}"
+                raise ArgumentError(what, where=where, hint="per dimension an extent of 1 or more, or None")
         known = prod(extent for extent in entries if isinstance(extent, int) and extent)  # as NumPy counts them
         if known * dtype_of(dtype).bytes > MOST_BYTES:
             raise ArgumentError(f"shape {entries} has more bytes than can be addressed", where=where)
@@ -82,6 +92,7 @@ class TensorSpec:
         object.__setattr__(self, "align", align)
         object.__setattr__(self, "strides", strides)
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "hints", hints)
 
 
 @dataclass(frozen=True)

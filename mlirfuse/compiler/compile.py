@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mlir import ir
 
@@ -13,11 +14,11 @@ from mlirfuse.compiler import pipeline
 from mlirfuse.compiler.feedback import Attempts, Chosen, Refused, kernel_of, without_spills
 from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
-from mlirfuse.compiler.predicted import Predicted, Shapes, predicted
+from mlirfuse.compiler.predicted import Call, Predicted, Shapes, predicted
 from mlirfuse.compiler.read_host import host_program
 from mlirfuse.dialect.attributes import GRID_REDUCTION, LAUNCH, MIX_ORDER, SCHEDULES
 from mlirfuse.dialect.copies import COPIED_RESULTS
-from mlirfuse.dialect.module_target import set_assumed_extent, set_target
+from mlirfuse.dialect.module_target import set_target
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.lowering.ptx import spills
 from mlirfuse.lowering.ptx.assembler import AssembledKernel, assemble_kernels, chosen_assembler
@@ -30,6 +31,9 @@ from mlirfuse.passmanager.base import Remark, Remarks
 from mlirfuse.passmanager.manager import Instrumentation, run_pipeline
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.target import Target
+
+if TYPE_CHECKING:
+    from mlirfuse.compiler.problems import KernelProblems
 
 STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
 """The stages that have a text, in order."""
@@ -265,18 +269,24 @@ class Compiled:
         """What a call is predicted to take on the device, or on the model of the target's: see `Predicted`.
 
         Args:
-            shapes: of a call's arguments, in order, with None for numbers; None assumes extents that are known at run
-                time only.
+            shapes: of a call's arguments, in order, with None for numbers; None takes what is expected of extents that
+                are known at run time only.
 
         Raises:
             ArgumentError: the shapes do not fit the arguments.
         """
-        from mlirfuse.compiler.problems import problems_of  # which needs this module
+        from mlirfuse.compiler.problems import expected_shapes  # which needs this module
 
-        target, problems = self.lowered.target, problems_of(self.lowered, given=True)
-        return predicted(
-            self.program, self.schedules, problems, target, machine_of(target, self.lowered.device), shapes
-        )
+        target = self.lowered.target
+        call = Call(self.program, shapes, expected_shapes(self.lowered))
+        problems = self._problems.of(call.shapes)
+        return predicted(call, self.schedules, problems, target, machine_of(target, self.lowered.device))
+
+    @cached_property
+    def _problems(self) -> KernelProblems:
+        from mlirfuse.compiler.problems import KernelProblems  # which needs this module
+
+        return KernelProblems(self.lowered)
 
     def explain(self, *, shapes: Shapes | None = None, verbose: bool = False) -> str:
         """What was compiled, and why, as text.
@@ -317,7 +327,6 @@ def set_requests(
     mix_order: str,
     grid_reduction: str,
     copies: Sequence[int],
-    assumed: int | None,
 ) -> None:
     """Attaches the requests of the user, and of a call, to the host function.
 
@@ -327,10 +336,7 @@ def set_requests(
         mix_order: `auto`, `fused` or `split`.
         grid_reduction: the second stage of grid reductions, or `auto`.
         copies: the results that must be arrays of their own.
-        assumed: what dynamic extents are like; None where nobody knows.
     """
-    if assumed is not None:
-        set_assumed_extent(module.operation, assumed)
     if schedules:
         set_schedules(module, schedules)
     if mix_order != "auto":

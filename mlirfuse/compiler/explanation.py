@@ -38,7 +38,7 @@ def summary(found: Predicted) -> str:
         f"{count} kernel{'s' if count != 1 else ''}, predicted {_us(found.microseconds)} us on {found.device}, "
         f"roofline {_us(found.roofline_us)} us"
     )
-    assumed = "extents that are known at run time are assumed: give explain(shapes=[...]) those of a call"
+    assumed = f"chosen and predicted for {', '.join(found.assumed)}, which run time may change: explain(shapes=[...])"
     parts = [head, *([assumed] if found.assumed else [])]
     if found.kernels:
         parts.append(_text(_kernels(found.kernels)))

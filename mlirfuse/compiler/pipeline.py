@@ -15,11 +15,11 @@ from mlirfuse.target.instructions import FAMILIES
 TO_KERNELS = (
     "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-unroll-sums,fuse-collapse-contractions,fuse-copy-reshaped,"
     "fuse-fold-casts{{through-rounding={fast}}},"
-    "fuse-multiply-add,fuse-segment,"
+    "fuse-multiply-add,fuse-segment,fuse-hint-extents,"
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-cse,fuse-permute-operands,fuse-shared-operands,"
     "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions,"
-    "fuse-split-parts"
+    "fuse-split-parts,fuse-hint-extents"
 )
 """Tensors to kernels without schedules."""
 

@@ -70,12 +70,12 @@ class Predicted:
     Attributes:
         kernels: in the order of their first launches.
         device: the name of the machine model.
-        assumed: whether extents that are known at run time were assumed.
+        assumed: the extents that are known at run time and were assumed, as text; none for a call's own.
     """
 
     kernels: tuple[PredictedKernel, ...]
     device: str
-    assumed: bool
+    assumed: tuple[str, ...]
 
     @property
     def microseconds(self) -> float:
@@ -89,29 +89,23 @@ class Predicted:
 
 
 def predicted(
-    program: HostProgram,
+    call: Call,
     schedules: Mapping[str, Schedule],
     problems: Mapping[str, AnyProblem],
     target: Target,
     machine: MachineModel,
-    shapes: Shapes | None = None,
 ) -> Predicted:
     """What a call of a compiled function is predicted to take.
 
     Args:
-        program: the host's buffers and launches.
+        call: the host's buffers and launches, with the sizes of the arguments.
         schedules: of each kernel, by its name before it is tiled.
-        problems: the same of scheduling problems.
+        problems: the same of scheduling problems, with the extents of the call as hints.
         target: the architecture.
         machine: the speeds of the device.
-        shapes: of the arguments; None assumes extents that are not known.
-
-    Raises:
-        ArgumentError: there are fewer shapes than arguments, or an array has none or of another rank.
     """
-    call = _Call(program, shapes)
     groups: dict[str, list[Launch]] = {}
-    for launch in program.launches:
+    for launch in call.program.launches:
         groups.setdefault(kernel_of(launch.kernel), []).append(launch)
     kernels = []
     for name, launches in groups.items():
@@ -126,29 +120,41 @@ def predicted(
     return Predicted(tuple(kernels), machine.name, call.assumed)
 
 
-class _Call:
+class Call:
     """The sizes of a call's arrays.
 
+    Args:
+        program: the host's buffers and launches.
+        shapes: of the arguments; None for what is expected of them.
+        expected: the shapes that are expected, None for a number; an extent of which nothing is expected is None.
+
     Attributes:
-        assumed: whether extents were assumed.
+        program: the host's buffers and launches.
+        shapes: of the arguments; None for a number.
+        assumed: the run-time extents that were assumed, as text.
+
+    Raises:
+        ArgumentError: there are fewer shapes than arguments, or an array has none or of another rank.
     """
 
-    def __init__(self, program: HostProgram, shapes: Shapes | None):
-        self._program = program
+    def __init__(self, program: HostProgram, shapes: Shapes | None, expected: Sequence[tuple[int | None, ...] | None]):
+        self.program = program
         arrays = [(n, argument) for n, argument in enumerate(program.arguments) if argument.shape is not None]
-        unknown = shapes is None and any(None in (argument.shape or ()) for _, argument in arrays)
-        self.assumed = unknown
+        self.assumed: tuple[str, ...] = ()
         self._shapes: dict[int, tuple[int, ...]] = {}
         for n, argument in arrays:
             assert argument.shape is not None
             if shapes is None:
-                self._shapes[n] = _assumed(argument.shape)
+                found = self._shapes[n] = _assumed(expected[n] or ())
+                unknown = (d for d, extent in enumerate(argument.shape) if extent is None)
+                self.assumed += tuple(f"{argument.name}.shape[{d}] = {found[d]}" for d in unknown)
                 continue
             given = shapes[n] if n < len(shapes) else None
             if given is None or len(given) != len(argument.shape):
                 what = f"the shape {given} is not that of an array of {len(argument.shape)} dimensions"
                 raise ArgumentError(what, where=argument.name, hint="give the shape of each argument, in order")
             self._shapes[n] = tuple(given)
+        self.shapes: list[tuple[int, ...] | None] = [self._shapes.get(n) for n in range(len(program.arguments))]
         self._symbols = [self._shapes[argument][dim] for argument, dim in program.extents]
 
     def size(self, launches: Sequence[Launch]) -> tuple[int, float]:
@@ -162,7 +168,7 @@ class _Call:
             if v.origin != "buffer" or v.position not in inside
         ]
         for position in written - inside:
-            buffer = self._program.buffers[position]
+            buffer = self.program.buffers[position]
             count = prod(self._evaluated(buffer.shape))
             arrays.append((count, count * buffer.dtype.bytes))
         return max((count for count, _ in arrays), default=1), sum(nbytes for _, nbytes in arrays)
@@ -173,14 +179,14 @@ class _Call:
     def _origin(self, value: Value) -> int:
         """Elements of the argument or the buffer that a value is, or a view of."""
         if value.origin == "buffer":
-            return prod(self._evaluated(self._program.buffers[value.position].shape))
+            return prod(self._evaluated(self.program.buffers[value.position].shape))
         return prod(self._shapes.get(value.position, ()))
 
     def _bytes(self, value: Value) -> float:
         if value.origin == "buffer":
-            dtype = self._program.buffers[value.position].dtype
+            dtype = self.program.buffers[value.position].dtype
         else:
-            dtype = self._program.arguments[value.position].dtype
+            dtype = self.program.arguments[value.position].dtype
         return min(self._elements(value), self._origin(value)) * dtype.bytes  # views may repeat elements
 
     def _evaluated(self, shape: Sequence[Expression]) -> list[int]:

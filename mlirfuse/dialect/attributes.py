@@ -1,7 +1,6 @@
 """Every discardable attribute of the `fuse` dialect: its name, its type, what carries it, who sets and who reads it.
 
-Code refers to an attribute by its constant here, which is its full name. `fuse-verify`, the tools and `docs/dialect.md`
-read `ATTRIBUTES`. Attributes of the dialect's own ops, which have no prefix, are declared with the op.
+Code refers to an attribute by its constant, its full name. Attributes of the dialect's own ops are declared with these.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlirfuse.dialect import copies as copies
+from mlirfuse.dialect import expected_extents as expected_extents
 from mlirfuse.dialect.attribute import (
     ALIGNMENT,
     DICTIONARY,

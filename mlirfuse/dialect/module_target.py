@@ -1,6 +1,4 @@
-"""The target of a module, as the attribute `fuse.target`, which replaces target options of passes; and what dynamic
-extents are expected to be, as `fuse.assumed_extent`.
-"""
+"""The target of a module, as the attribute `fuse.target`, which replaces target options of passes."""
 
 from __future__ import annotations
 
@@ -9,8 +7,6 @@ from mlir import ir
 from mlirfuse.dialect.attributes import TARGET
 from mlirfuse.errors import TargetError
 from mlirfuse.target import Target, target_of
-
-ASSUMED = "fuse.assumed_extent"
 
 _HINT = 'it is {chip = "sm_90a", sms = 132 : i64, device = "NVIDIA H200"}, where sms and device may be left out'
 
@@ -56,19 +52,6 @@ def device_of_module(module: ir.Operation) -> str | None:
     if TARGET not in module.attributes or "device" not in (entries := ir.DictAttr(module.attributes[TARGET])):
         return None
     return ir.StringAttr(entries["device"]).value
-
-
-def set_assumed_extent(module: ir.Operation, extent: int) -> None:
-    """Says what the dynamic extents of a `builtin.module` are like, on which choices of schedules depend."""
-    with module.context:
-        module.attributes[ASSUMED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), extent)
-
-
-def assumed_extent_around(op: ir.Operation) -> int | None:
-    """What the dynamic extents of the module around an op are like; None where nobody has said so."""
-    while op.parent is not None:
-        op = op.parent.operation
-    return ir.IntegerAttr(op.attributes[ASSUMED]).value if ASSUMED in op.attributes else None
 
 
 def target_around(op: ir.Operation) -> Target:

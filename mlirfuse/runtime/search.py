@@ -87,12 +87,12 @@ class Search:
             again: whether problems that have a record are measured too.
         """
         deadline = monotonic() + self.seconds
-        problems: dict[RecordKey, str] = {}
+        problems: dict[str, tuple[RecordKey, str]] = {}
         for kernel, problem in problems_of(self.lowered).items():
             key = RecordKey(problem, self.lowered.target, self.lowered.device, self.grid_reduction)
             if again or lookup(key) is None:
-                problems.setdefault(key, kernel)
-        for number, (key, kernel) in enumerate(problems.items()):
+                problems.setdefault(key.text, (key, kernel))
+        for number, (key, kernel) in enumerate(problems.values()):
             share = max(0.0, deadline - monotonic()) / (len(problems) - number)
             tuned = self._tune(kernel, key, share, progress)
             store(key, Record(tuned.best.schedule, tuned.best.microseconds))

@@ -103,6 +103,8 @@ class Problem:
         special: of special functions, the same.
         double: operations in double precision, the same.
         register_scale: registers that a thread takes to those that are estimated, as far as the assembler has shown.
+        hints: of each dimension whose extent is None what it is expected to be, as far as anybody says so; the others
+            are None. Empty where there is no hint.
     """
 
     extents: tuple[int | None, ...]
@@ -128,6 +130,7 @@ class Problem:
     special: float = 0.0
     double: float = 0.0
     register_scale: float = 1.0
+    hints: tuple[int | None, ...] = ()
 
     @property
     def rank(self) -> int:

@@ -8,12 +8,12 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
+from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
-from mlirfuse.dialect.module_target import assumed_extent_around
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -38,7 +38,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     over = {d for reduction in reductions for d in space.reduced[reduction]}
     batch = tuple(space.extents[d] for d in contraction.batch)
     reads = tuple((d in operands[0].axes, d in operands[1].axes) for d in contraction.batch)
-    dynamic = None in (*batch, space.extents[contraction.m], space.extents[contraction.n])
+    expected = expected_extents(kernel, space)
     return ContractionProblem(
         batch=batch,
         m=space.extents[contraction.m],
@@ -65,9 +65,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         residual_bytes=_residual_bytes(kernel, space, contraction),
         scattered=(not set(units[0]) <= set(tiled[0]), not set(units[1]) <= set(tiled[1])),
         batch_reads=() if all(map(all, reads)) else reads,
-        assumed=assumed_extent_around(kernel) if dynamic else None,
         arrays=(len(sides[0]), len(sides[1])),
         stored=_stored(kernel, space, contraction),
+        hints=tuple(expected[d] for d in (*contraction.batch, contraction.m, contraction.n)),
     )
 
 

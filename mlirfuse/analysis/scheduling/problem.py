@@ -9,6 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
+from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
@@ -61,6 +62,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         instructions=work.plain,
         special=work.special,
         double=work.double,
+        hints=expected_extents(kernel, space),
     )
 
 

@@ -199,11 +199,12 @@ def _choose(
     if isinstance(problem, Problem):
         if tried:
             return choose_schedule_again(tried, problem, target, grid_reduction, legal), "chosen again"
-        return choose_schedule(problem, target, grid_reduction), "chosen"
+        return choose_schedule(problem, target, grid_reduction, machine), "chosen"
     if tried:
         return choose_contraction_again(tried, problem, target, machine, legal), "chosen again"
     unknown = None in (*problem.batch, problem.m, problem.n)
-    guess = f", with dynamic extents assumed to be {problem.assumed or UNKNOWN_EXTENT}," if unknown else ""
+    extents = ", ".join(str(extent or UNKNOWN_EXTENT) for extent in problem.expected)
+    guess = f", for a result of the expected extents {extents}," if unknown else ""
     return choose_contraction(problem, target, machine), f"chosen{guess}"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from mlir import ir
@@ -24,6 +25,7 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import is_unit_reshape
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE, STRIDES
+from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute, hints_of
 from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, KernelCollapser, collapsed_type
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -98,9 +100,25 @@ def merge_dims(
 ) -> None:
     """Makes some or all of a kernel's `mergeable_pairs` of dimensions one, and has its callers pass views."""
     old_sources = result_sources(kernel)
+    types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
     groups, returned = KernelCollapser(kernel, space, pairs).collapse()
+    _merge_hints(kernel, groups, types)
     for call in [c for host in hosts for c in calls(host) if callee(c) == symbol(kernel)]:
         _pass_views(call, kernel, groups, returned, old_sources)
+
+
+def _merge_hints(kernel: ir.Operation, groups: dict[int, Groups], types: Sequence[ir.Type]) -> None:
+    """Gives merged dimensions of the arguments, which had these types, the products of the expected extents."""
+    attributes = argument_attributes(kernel)
+    for number, known in enumerate(attributes):
+        if EXTENT_HINTS not in known or number not in groups:
+            continue
+        shape = ir.RankedTensorType(types[number]).shape
+        extents = [hint if n == DYNAMIC else n for n, hint in zip(shape, hints_of(known, len(shape)), strict=True)]
+        merged = [prod(extents[d] or 0 for d in group) for group in groups[number]]
+        dynamic = [any(shape[d] == DYNAMIC for d in group) for group in groups[number]]
+        known[EXTENT_HINTS] = hints_attribute([n if d else None for n, d in zip(merged, dynamic, strict=True)])
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in attributes])
 
 
 def obstacle(kernel: ir.Operation) -> str | None:

@@ -5,6 +5,7 @@ Every family proposes what is legal, and `predict` says what each of them takes:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 
@@ -31,7 +32,8 @@ def choose_schedule(
     """The proposal of the least predicted time; of those within `RESOLUTION` of it, the one that demands the least.
 
     Args:
-        problem: the problem; dynamic extents are taken to be as `space.with_extents` says.
+        problem: the problem; dynamic extents are taken to be as `space.with_extents` says. Of schedules that are equal
+            for the expected extents those come first that are the fastest for large ones, too.
         target: the architecture that schedules must be legal for.
         grid_reduction: how the partials of a persistent loop are combined, one of `persistent_loop.GRID_REDUCTIONS`;
             `auto` for the fastest of those that give the same bits on every run. Where another one is asked for, a
@@ -59,6 +61,8 @@ def _chosen(problem: Problem, target: Target, grid_reduction: str, machine: Mach
             if prediction.loop_microseconds > equals.most:  # no second stage makes this loop one of the fastest
                 break
     if equals.found:
+        if any(problem.hints):
+            equals.keep_fastest(with_extents(replace(problem, hints=())), machine)
         return equals.least(sized)
     if grid_reduction != "auto":
         return _chosen(problem, target, "auto", machine)
@@ -80,6 +84,13 @@ class _Equals:
             self.most = microseconds * RESOLUTION
             self.found = [each for each in self.found if each[0] <= self.most]
         self.found.append((microseconds, schedule, prediction))
+
+    def keep_fastest(self, problem: Problem, machine: MachineModel) -> None:
+        """Leaves those that are equals for other extents too: few rows tell little of what serves any number."""
+        others, found = _Equals(), {each[1]: each for each in self.found}
+        for schedule in found:
+            others.add(schedule, predict(schedule, problem, machine))
+        self.found = [found[schedule] for _, schedule, _ in others.found]
 
     def least(self, problem: Problem) -> Schedule:
         """The schedule that moves the least through the L2, to a tenth of a microsecond, and then holds the least."""

@@ -54,18 +54,18 @@ def predicted_candidates(
 
 
 def with_elements(problem: AnyProblem, elements: int) -> AnyProblem:
-    """The problem with numbers for extents that are known at run time, so that its space has so many elements.
+    """The problem with numbers for extents that are known at run time: those expected, or as many elements as asked.
 
     Of a contraction it is the space of the result.
     """
     if isinstance(problem, Problem):
         return with_extents(problem, elements)
-    extents = (*problem.batch, problem.m, problem.n)
+    extents = problem.expected
     known = prod(extent for extent in extents if extent is not None)
     unknown = extents.count(None)
     each = max(1, round((elements / known) ** (1 / unknown))) if unknown else 1
     *batch, m, n = (each if extent is None else extent for extent in extents)
-    return replace(problem, batch=tuple(batch), m=m, n=n)
+    return replace(problem, batch=tuple(batch), m=m, n=n, hints=())
 
 
 def roofline(problem: AnyProblem, nbytes: float, machine: MachineModel) -> tuple[float, str]:

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -62,8 +62,7 @@ class RecordKey:
         versions = [f"{name}={_version(package)}" for name, package in PACKAGES.items()]
         machine = [self.target.chip, f"sms={self.target.sms}", f"device={self.device or 'unknown'}"]
         asked = f"grid_reduction={self.grid_reduction}"
-        problem = self.problem if isinstance(self.problem, Problem) else replace(self.problem, assumed=None)
-        return " ".join([*versions, f"schedule={_format()}", *machine, asked, _text(problem)])
+        return " ".join([*versions, f"schedule={_format()}", *machine, asked, _text(self.problem)])
 
 
 @dataclass(frozen=True)
@@ -80,13 +79,14 @@ def records_path() -> Path | None:
 
 
 def _text(value: Any) -> str:
-    """A problem as text, the same in every process: sets are in order."""
+    """A problem as text, the same in every process: sets are in order, and hints are left out."""
     if isinstance(value, frozenset):
         return f"{{{', '.join(map(str, sorted(value)))}}}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_text, value))})"
     if is_dataclass(value) and not isinstance(value, DType):
-        parts = (f"{field.name}={_text(getattr(value, field.name))}" for field in fields(value))
+        names = (field.name for field in fields(value) if field.name != "hints")
+        parts = (f"{name}={_text(getattr(value, name))}" for name in names)
         return f"{type(value).__name__}({', '.join(parts)})"
     return str(value)
 

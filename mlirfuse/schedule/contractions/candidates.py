@@ -144,7 +144,7 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
                 yield _persistent(schedule, in_waves=True)
             continue
         family = family_schedules(schedule.contraction.instruction)
-        if family.is_for_one_wave(schedule) and (count > target.sms or not (known or problem.assumed)):
+        if family.is_for_one_wave(schedule) and (count > target.sms or None in problem.expected):
             continue
         yield _streaming(_persistent(schedule, count > target.sms), problem, target)
         if not family.may_split(schedule):

@@ -20,7 +20,7 @@ from mlirfuse.target import LINE
 T = TypeVar("T")
 
 UNKNOWN_EXTENT = 4096
-"""What a dynamic extent is taken to be where the problem has no better guess."""
+"""What a dynamic extent is taken to be where the problem has no hint."""
 
 KEPT = 0.5
 """Share of the L2 whose lines are still there when they are read again: its two sides both keep what both have read."""
@@ -31,15 +31,15 @@ block copies for itself."""
 
 
 def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
-    """Tiles of the result; dynamic extents are as assumed, or `UNKNOWN_EXTENT`."""
+    """Tiles of the result; dynamic extents are as expected, or `UNKNOWN_EXTENT`."""
     return prod(-(-extent // size) for extent, size in zip(extents_of(schedule, problem), schedule.tile, strict=True))
 
 
 def extents_of(schedule: Schedule, problem: ContractionProblem) -> list[int]:
-    """Of the result, in the order of the schedule's tile; dynamic ones are as assumed, or `UNKNOWN_EXTENT`."""
+    """Of the result, in the order of the schedule's tile; dynamic ones are as expected, or `UNKNOWN_EXTENT`."""
     assert schedule.contraction is not None
-    outer = [problem.n, problem.m] if schedule.contraction.swapped else [problem.m, problem.n]
-    return [extent or problem.assumed or UNKNOWN_EXTENT for extent in (*problem.batch, *outer)]
+    *batch, m, n = problem.expected
+    return [extent or UNKNOWN_EXTENT for extent in (*batch, *((n, m) if schedule.contraction.swapped else (m, n)))]
 
 
 def own_products(schedule: Schedule, problem: ContractionProblem) -> tuple[int, int]:

@@ -39,10 +39,11 @@ class ContractionProblem:
             operands have all.
         scattered: for each operand whether its memory is contiguous along none of its tile's dimensions, so that each
             element of a tile lies in a sector of its own.
-        assumed: what extents that are None are expected to be; None where nobody knows, and where all are numbers.
         arrays: operands A and operands B: of several products of this shape that share an operand, one of these is 1
             and the other is the number of products.
         stored: results of the kernel with a row for each m and a column for each n, for each product.
+        hints: of each of (*batch, m, n) that is None what it is expected to be, as far as anybody says so; the others
+            are None. Empty where there is no hint.
     """
 
     batch: tuple[int | None, ...]
@@ -65,9 +66,16 @@ class ContractionProblem:
     step_divides: int = 0
     batch_reads: tuple[tuple[bool, bool], ...] = ()
     scattered: tuple[bool, bool] = (False, False)
-    assumed: int | None = None
     arrays: tuple[int, int] = (1, 1)
     stored: float = 1.0
+    hints: tuple[int | None, ...] = ()
+
+    @property
+    def expected(self) -> tuple[int | None, ...]:
+        """The extents of (*batch, m, n), or what they are expected to be; None where nobody says so."""
+        extents = (*self.batch, self.m, self.n)
+        hints = self.hints or (None,) * len(extents)
+        return tuple(hint if extent is None else extent for extent, hint in zip(extents, hints, strict=True))
 
     @property
     def batch_reads_of(self) -> tuple[tuple[bool, bool], ...]:

@@ -95,4 +95,4 @@ def test_the_contracted_extent_is_a_number() -> None:
 def test_explain_says_what_an_unknown_extent_was_taken_to_be() -> None:
     specs = [mf.TensorSpec((None, 64), mf.float16), mf.TensorSpec((64, 64), mf.float16)]
     explained = mf.fuse(FUNCTIONS["nt"], target="sm_90a").lower(*specs).compile().explain(verbose=True)
-    assert "with dynamic extents assumed to be 4096" in explained
+    assert "for a result of the expected extents 4096" in explained

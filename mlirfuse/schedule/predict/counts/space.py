@@ -17,16 +17,19 @@ ASSUMED_ELEMENTS = 1 << 24
 
 
 def with_extents(problem: Problem, elements: int = ASSUMED_ELEMENTS) -> Problem:
-    """The problem with numbers for its dynamic extents: all equal, and of so many elements together with the others.
+    """The problem with numbers for its dynamic extents: those that are expected (`Problem.hints`).
 
-    Who knows the extents of a call puts these into the problem instead.
+    The extents of which nothing is expected are all equal, and together with the others make so many elements.
     """
-    unknown = problem.extents.count(None)
-    if not unknown:
+    if None not in problem.extents:
         return problem
-    known = prod(extent for extent in problem.extents if extent is not None)
-    each = max(1, round((elements / max(1, known)) ** (1 / unknown)))
-    return replace(problem, extents=tuple(each if extent is None else extent for extent in problem.extents))
+    hints = problem.hints or (None,) * problem.rank
+    extents = [hint if extent is None else extent for extent, hint in zip(problem.extents, hints, strict=True)]
+    if unknown := extents.count(None):
+        known = prod(extent for extent in extents if extent is not None)
+        each = max(1, round((elements / max(1, known)) ** (1 / unknown)))
+        extents = [each if extent is None else extent for extent in extents]
+    return replace(problem, extents=tuple(extents), hints=())
 
 
 def known_extents(problem: Problem) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
 
     Args:
         schedule: the schedule.
-        problem: the contraction; extents that are None are as it assumes, or `UNKNOWN_EXTENT`.
+        problem: the contraction; extents that are None are as it expects, or `UNKNOWN_EXTENT`.
         machine: the speeds of the device.
     """
     schedule, problem = joined_schedule(schedule, problem), joined(problem)

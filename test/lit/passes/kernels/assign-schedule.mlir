@@ -554,3 +554,46 @@ func.func private @windows(%x: tensor<65536x2x112x2xf32>) -> tensor<65536x112xf3
   } -> tensor<65536x112xf32>
   return %0 : tensor<65536x112xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#outer = affine_map<(d0, d1, d2) -> (d0, d2)>
+// A tile is chosen for the extents that are expected: 32 heads fill none of 64. Where nothing is expected, extents are
+// equal and large.
+// CHECK-LABEL: func.func private @expected
+// CHECK-SAME: tile = array<i64: {{[0-9]+}}, {{8|16|32}}, 64>
+// CHECK-LABEL: func.func private @unknown
+// CHECK-SAME: tile = array<i64: {{[0-9]+}}, {{64|128|256}}, 64>
+func.func private @expected(%x: tensor<?x?x64xbf16> {fuse.extent_hints = array<i64: 8192, 32, 0>}, %c: tensor<?x64xf32> {fuse.extent_hints = array<i64: 8192, 0>}) -> tensor<?x?x64xbf16> attributes {fuse.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?x64xbf16>
+  %n = tensor.dim %x, %c1 : tensor<?x?x64xbf16>
+  %e = tensor.empty(%m, %n) : tensor<?x?x64xbf16>
+  %0 = linalg.generic {indexing_maps = [#id, #outer, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x, %c : tensor<?x?x64xbf16>, tensor<?x64xf32>) outs(%e : tensor<?x?x64xbf16>) {
+  ^bb0(%a: bf16, %b: f32, %out: bf16):
+    %w = arith.extf %a : bf16 to f32
+    %p = arith.mulf %w, %b : f32
+    %v = arith.truncf %p : f32 to bf16
+    linalg.yield %v : bf16
+  } -> tensor<?x?x64xbf16>
+  return %0 : tensor<?x?x64xbf16>
+}
+func.func private @unknown(%x: tensor<?x?x64xbf16>, %c: tensor<?x64xf32>) -> tensor<?x?x64xbf16> attributes {fuse.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?x64xbf16>
+  %n = tensor.dim %x, %c1 : tensor<?x?x64xbf16>
+  %e = tensor.empty(%m, %n) : tensor<?x?x64xbf16>
+  %0 = linalg.generic {indexing_maps = [#id, #outer, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x, %c : tensor<?x?x64xbf16>, tensor<?x64xf32>) outs(%e : tensor<?x?x64xbf16>) {
+  ^bb0(%a: bf16, %b: f32, %out: bf16):
+    %w = arith.extf %a : bf16 to f32
+    %p = arith.mulf %w, %b : f32
+    %v = arith.truncf %p : f32 to bf16
+    linalg.yield %v : bf16
+  } -> tensor<?x?x64xbf16>
+  return %0 : tensor<?x?x64xbf16>
+}

@@ -229,3 +229,43 @@ func.func private @rows_of_zeros_0(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
   } -> tensor<?x3x4xf32>
   return %0 : tensor<?x3x4xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// What is expected of merged dimensions is the product; nothing where nothing is expected of one of them.
+// CHECK-LABEL: func.func private @hinted(%arg0: tensor<?xf32> {fuse.extent_hints = array<i64: 25600>}) -> tensor<?xf32>
+// CHECK-LABEL: func.func private @partly(%arg0: tensor<?xf32> {fuse.extent_hints = array<i64: 0>}) -> tensor<?xf32>
+func.func @host(%x: tensor<?x8x64xf32>, %y: tensor<?x?x64xf32>) -> (tensor<?x8x64xf32>, tensor<?x?x64xf32>) {
+  %0 = call @hinted(%x) : (tensor<?x8x64xf32>) -> tensor<?x8x64xf32>
+  %1 = call @partly(%y) : (tensor<?x?x64xf32>) -> tensor<?x?x64xf32>
+  return %0, %1 : tensor<?x8x64xf32>, tensor<?x?x64xf32>
+}
+func.func private @hinted(%x: tensor<?x8x64xf32> {fuse.extent_hints = array<i64: 50, 0, 0>}) -> tensor<?x8x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x8x64xf32>
+  %e = tensor.empty(%m) : tensor<?x8x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x : tensor<?x8x64xf32>) outs(%e : tensor<?x8x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x8x64xf32>
+  return %0 : tensor<?x8x64xf32>
+}
+func.func private @partly(%x: tensor<?x?x64xf32> {fuse.extent_hints = array<i64: 50, 0, 0>}) -> tensor<?x?x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?x64xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?x64xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x : tensor<?x?x64xf32>) outs(%e : tensor<?x?x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x?x64xf32>
+  return %0 : tensor<?x?x64xf32>
+}

@@ -1,0 +1,98 @@
+"""Kernels that were chosen for some run-time extents are right for extents far from these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.interpreter import run
+from mlirfuse.target import target_of
+
+Function = Callable[..., Any]
+LARGE, SMALL = 1 << 20, 2
+FEW_SMS = target_of("sm_90a").with_sms(8)
+
+
+def both(x: Any) -> Any:
+    return mf if isinstance(x, mf.Tensor) else np
+
+
+def rotary(x: Any, c: Any) -> Any:
+    return x[..., 8:] * c[:, None], -x[..., :8] * c[:, None]
+
+
+def column_norm(x: Any) -> Any:
+    return x / both(x).sqrt(both(x).sum(x * x, axis=0) + 1)
+
+
+def whole_norm(x: Any) -> Any:
+    return x / both(x).sqrt(both(x).sum(x * x) + 1)
+
+
+def softmax(x: Any) -> Any:
+    e = both(x).exp(x - both(x).max(x, axis=-1, keepdims=True))
+    return e / both(x).sum(e, axis=-1, keepdims=True)
+
+
+def groups(x: Any) -> Any:
+    d = x - both(x).mean(x, axis=(1, 3), keepdims=True)
+    return d / both(x).sqrt(both(x).mean(d * d, axis=(1, 3), keepdims=True) + 1e-5)
+
+
+def swapped(x: Any, y: Any) -> Any:
+    return x.transpose(1, 0, 2) + y
+
+
+def gram(x: Any) -> Any:
+    return x @ x.mT if isinstance(x, mf.Tensor) else x @ x.swapaxes(-1, -2)
+
+
+def backward(x: Any, dy: Any) -> Any:
+    return x * dy - both(x).mean(dy, axis=-1, keepdims=True), both(x).sum(x * dy, axis=0)
+
+
+PROGRAMS: dict[str, tuple[Function, list[tuple[int | str, ...]]]] = {
+    "rotary": (rotary, [("n", "h", 16), ("n", 8)]),
+    "column norm": (column_norm, [("n", 40)]),
+    "norm": (whole_norm, [("n", 40)]),
+    "softmax": (softmax, [("n", 96)]),
+    "groups": (groups, [("n", 24, 4, 8)]),
+    "swapped": (swapped, [("n", "h", 12), ("h", "n", 12)]),
+    "gram": (gram, [("n", 24, 40)]),
+    "backward": (backward, [("n", 64), ("n", 64)]),
+}
+
+
+@pytest.mark.parametrize("expected", [LARGE, SMALL], ids=["large", "small"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_extent_is_right_whatever_was_expected(name: str, expected: int) -> None:
+    fn, shapes = PROGRAMS[name]
+    hints = {"n": expected, "h": max(2, expected >> 15)}
+    specs = [
+        mf.TensorSpec(shape, mf.float32, hints=[None if isinstance(n, int) else hints[n] for n in shape])
+        for shape in shapes
+    ]
+    compiled = mf.fuse(fn, target=FEW_SMS).lower(*specs).compile_to_interpret()
+    rng = np.random.default_rng(0)
+    for extents in ({"n": 3, "h": 5}, {"n": 37, "h": 2}):
+        arrays = [
+            rng.normal(size=[n if isinstance(n, int) else extents[n] for n in shape]).astype(np.float32)
+            for shape in shapes
+        ]
+        found = run(compiled.interpreted, compiled.program.name, arrays)
+        wanted = fn(*(array.astype(np.float64) for array in arrays))
+        for result, reference in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+            np.testing.assert_allclose(result, reference, rtol=3e-5, atol=3e-5)
+
+
+def test_calls_of_other_magnitudes_are_right() -> None:
+    """Those of a variant that was compiled for them, and of the one that was there."""
+    fused = mf.fuse(column_norm, target="interpret")
+    rng = np.random.default_rng(1)
+    for rows in (2, 300, 5, 33, 2):
+        x = rng.normal(size=(rows, 96)).astype(np.float32)
+        np.testing.assert_allclose(fused(x), column_norm(x.astype(np.float64)), rtol=3e-5, atol=3e-5)

@@ -1,0 +1,95 @@
+"""When a call with other run-time extents is compiled again, without a GPU."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.api.argument_specs import numpy_specs
+from mlirfuse.api.variants import MOST_VARIANTS, OWN, Pool
+from mlirfuse.target import target_of
+
+HOPPER = target_of("sm_90a")
+COLUMNS = 512
+
+
+def column_sum(x: Any) -> Any:
+    return mf.sum(x, axis=0)
+
+
+def rms_norm(x: Any) -> Any:
+    return x * mf.rsqrt(mf.mean(x * x, axis=-1, keepdims=True))
+
+
+def called(fused: Any, rows: int) -> Any:
+    """What a call with so many rows runs."""
+    array = np.lib.stride_tricks.as_strided(np.zeros(8, np.float32), (rows, COLUMNS), (4 * COLUMNS, 4), writeable=False)
+    return fused._compile(lambda extents: numpy_specs([array], extents, "x"), HOPPER)
+
+
+def test_another_magnitude_is_compiled_where_that_is_predicted_to_be_faster() -> None:
+    """A warm-up with few rows makes no cliff."""
+    fused = mf.fuse(column_sum, target="sm_90a")
+    few, many = called(fused, 2), called(fused, 1 << 16)
+    assert few is not many
+    shapes = [(1 << 16, COLUMNS)]
+    assert few.predicted(shapes).microseconds > OWN * many.predicted(shapes).microseconds
+    assert "kernels for other extents are predicted to take" in many.lowered.notes[-1]
+    assert called(fused, 2) is few
+    assert called(fused, 70_000) is many
+    assert fused._compilations.count == len(fused._compiled) == 2
+
+
+def test_a_row_at_a_time_is_one_kernel_for_any_number() -> None:
+    fused = mf.fuse(rms_norm, target="sm_90a")
+    assert len({id(called(fused, rows)) for rows in (2, 100, 3000, 1 << 17, 40)}) == 1
+    assert fused._compilations.count == 1
+
+
+def test_magnitudes_between_need_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    fused = mf.fuse(column_sum, target="sm_90a")
+    many = called(fused, 1 << 18)
+    assert called(fused, 1 << 13) is many
+    monkeypatch.setattr(Pool, "trial", lambda *_: pytest.fail("a trial"))
+    assert {id(called(fused, rows)) for rows in (1 << 14, 100_000, (1 << 18) - 1)} == {id(many)}
+
+
+def test_variants_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pool, "trial", lambda *_: (None, "a test asks for it"))
+    fused = mf.fuse(column_sum, target="sm_90a")
+    for bits in range(1, 14):
+        called(fused, 1 << bits)
+    assert fused._compilations.count <= MOST_VARIANTS
+
+
+@pytest.mark.parametrize("options", [{"dynamic_products": True}, {"schedule": {}}], ids=str)
+def test_what_is_asked_for_is_one_kernel(options: Any) -> None:
+    fused = mf.fuse(column_sum, target="sm_90a", **options)
+    several = options == {"schedule": {}}  # which gives no schedule
+    assert (called(fused, 2) is called(fused, 1 << 16)) != several
+
+
+def test_the_log_says_why_a_variant_was_compiled(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlirfuse.interpreter.run", lambda *_, **__: [np.zeros(COLUMNS, np.float32)])
+    fused = mf.fuse(column_sum, target="interpret")
+    with caplog.at_level(logging.INFO, "mlirfuse.recompiles"):
+        for rows in (2, 3, 4000):
+            fused(np.ones((rows, COLUMNS), np.float32))
+    first, second = caplog.messages
+    assert first == "column_sum is compiled: the first call"
+    assert second.startswith("column_sum is compiled: x: dimension 0 is 4000, was ")
+    assert "kernels for other extents are predicted to take" in second
+
+
+@pytest.mark.parametrize("fn", [column_sum, rms_norm])
+def test_the_first_call_decides_the_schedules(fn: Callable[..., Any]) -> None:
+    """The same program with the same first call has the same kernels."""
+    found = [called(mf.fuse(fn, target="sm_90a"), 777).schedules for _ in range(2)]
+    assert found[0] == found[1]
