@@ -8,7 +8,7 @@ from threading import RLock
 
 from mlirfuse.api.argument_specs import reasons, spec_text
 from mlirfuse.api.signature import Extents, Static
-from mlirfuse.api.variants import NO_CHOICE, Choice, Specs, Variants
+from mlirfuse.api.variants import NO_CHOICE, Choice, Specs, Variants, without_hints
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.errors import ShapeError, UnreadExtentError
@@ -25,8 +25,8 @@ class Compilations:
     Attributes:
         lower: traces the function.
         names: of its parameters.
-        interprets: whether the interpreter runs it.
-        varies: whether kernels may be chosen for the extents of a call; otherwise schedules are given or measured.
+        interprets: whether the interpreter runs it, on small arrays, with the kernels that large ones would get.
+        varies: whether a call may have kernels of its own; otherwise schedules are given or measured.
         dynamic_products: whether rows and columns of products are known at run time from the first call on.
         compiled: by specs, target, device and copies; further variants by their number too.
         count: how often the function was compiled.
@@ -65,6 +65,8 @@ class Compilations:
                 static = self._static.get(dynamic, Static())
                 key = (specs := describe(Extents(static)), target, device, copies)
                 choice = self._variants.of(dynamic, static.needed, *key) if self.varies else NO_CHOICE
+                if self.interprets and choice.pool is not None and not choice.pool.of_products:
+                    choice = NO_CHOICE
                 if (known := self._known(key, choice, specs)) is not None:
                     return known
                 try:
@@ -107,7 +109,7 @@ class Compilations:
         pool = choice.pool
         sources = choice.sources if pool is not None and pool.pays(expected) else frozenset()
         extents = Extents(static.without(sources))
-        specs = describe(extents)
+        specs = describe(extents) if sources or not self.interprets else without_hints(describe(extents))
         note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
         notes = (note, *reasons(specs, extents.static, self.names))
         at_run_time = self.dynamic_products or bool(sources)

@@ -337,7 +337,7 @@ def fuse(
             a signature, on traced values, with functions of `mlirfuse` and operators. Other values that it reads, such
             as globals and attributes of `self`, are read then, and are constants of the compilation.
         target: a name of `mlirfuse.target.TARGETS`, from `sm_80` to `sm_121a`, or `interpret` to run NumPy arrays on
-            the CPU; None is the architecture of the arrays' device.
+            the CPU, by the kernels that large arrays get; None is the architecture of the arrays' device.
         schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
         fast_math: leaves out roundings that NumPy would make between two operations in half precision, where the second
             computes in single precision anyway. Results differ in their last places from call-by-call evaluation.

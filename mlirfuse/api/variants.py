@@ -201,6 +201,11 @@ def shapes_of(specs: Specs) -> list[tuple[int, ...] | None]:
     return found
 
 
+def without_hints(specs: Specs) -> Specs:
+    """Specs of which nothing is expected."""
+    return tuple(replace(spec, hints=None) if isinstance(spec, TensorSpec) else spec for spec in specs)
+
+
 def _magnitudes(specs: Specs) -> Magnitudes:
     return tuple(
         (hint or 0).bit_length()

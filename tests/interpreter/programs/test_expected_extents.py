@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.api.argument_specs import numpy_specs
 from mlirfuse.interpreter import run
 from mlirfuse.target import target_of
 
@@ -89,10 +90,18 @@ def test_every_extent_is_right_whatever_was_expected(name: str, expected: int) -
             np.testing.assert_allclose(result, reference, rtol=3e-5, atol=3e-5)
 
 
-def test_calls_of_other_magnitudes_are_right() -> None:
-    """Those of a variant that was compiled for them, and of the one that was there."""
-    fused = mf.fuse(column_norm, target="interpret")
+def test_variants_of_a_function_are_right() -> None:
+    """A variant for many rows, and one for few, each with few rows, many rows, and what is between."""
+    fused = mf.fuse(column_norm, target=FEW_SMS)
     rng = np.random.default_rng(1)
-    for rows in (2, 300, 5, 33, 2):
+    variants = {}
+    for rows in (2, 1 << 18, 30):
+        array = np.lib.stride_tricks.as_strided(np.zeros(4, np.float32), (rows, 96), (384, 4), writeable=False)
+        compiled = fused._compile(lambda extents, array=array: numpy_specs([array], extents, "x"), FEW_SMS)
+        variants[id(compiled)] = compiled
+    assert len(variants) == 2
+    for rows in (2, 60):
         x = rng.normal(size=(rows, 96)).astype(np.float32)
-        np.testing.assert_allclose(fused(x), column_norm(x.astype(np.float64)), rtol=3e-5, atol=3e-5)
+        for compiled in variants.values():
+            (found,) = run(compiled.interpreted, compiled.program.name, [x])
+            np.testing.assert_allclose(found, column_norm(x.astype(np.float64)), rtol=3e-5, atol=3e-5)
