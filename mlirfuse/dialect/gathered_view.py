@@ -23,7 +23,7 @@ from mlir import ir
 
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.base import SINGLE, OpDefinition
-from mlirfuse.support.affine_expressions import bounds, coefficients, used_dims
+from mlirfuse.support.affine_expressions import bounds, coefficients, largest, used_dims
 from mlirfuse.support.strides import row_major
 
 IM2COL = "im2col"
@@ -34,6 +34,10 @@ Linear = tuple[list[int], int]
 
 ODD = 3
 """A stride that promises no more alignment than that of an element, and is not that of neighbours."""
+
+
+PAST_END = 1 << 20
+"""Elements that a tile reaches past a view's end, at most, and its first components past theirs."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,12 @@ class Gather:
     def shape(self) -> tuple[int, ...]:
         """The view's shape."""
         return tuple(map(prod, self.basis))
+
+    @property
+    def index_bits(self) -> int:
+        """Bits of an integer that holds all indices of the view, of tiles past its end, and all values of the map."""
+        most = max([*self.shape, *(largest(expr, self.components) for expr in self.map.results)], default=0)
+        return 32 if most < (1 << 31) - PAST_END else 64
 
     def attributes(self) -> dict[str, ir.Attribute]:
         """The op's attributes."""

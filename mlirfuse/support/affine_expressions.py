@@ -41,6 +41,12 @@ def bounds(expr: ir.AffineExpr, extents: Sequence[int]) -> Bounds:
     return left if left[0] // by == 0 == left[1] // by else (0, by - 1)
 
 
+def largest(expr: ir.AffineExpr, extents: Sequence[int]) -> int:
+    """The greatest absolute value of an expression and of every expression in it; `bounds` has the conditions."""
+    inner = () if isinstance(expr, ir.AffineConstantExpr | ir.AffineDimExpr) else operands(expr)
+    return max(*map(abs, bounds(expr, extents)), *(largest(side, extents) for side in inner))
+
+
 def coefficients(expr: ir.AffineExpr, dims: int) -> tuple[list[int], int] | None:
     """The coefficient of each of `dims` dimensions and the constant of a linear expression; None for another one."""
     if isinstance(expr, ir.AffineConstantExpr):

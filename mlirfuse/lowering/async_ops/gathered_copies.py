@@ -42,7 +42,7 @@ class Places:
         self._gather, self._mapped = gather_of(view.attributes), view_of(view)
         row = indices[self._mapped.row]
         row = row if first_row is None else arith.addi(row, first_row)
-        self._rows = _components(row, self._gather.basis[self._mapped.row])
+        self._rows = _components(row, self._gather.basis[self._mapped.row], self._gather.index_bits)
         self._column = indices[1 - self._mapped.row]
 
     def of_columns(self, column: int) -> tuple[list[ir.Value], list[ir.Value]]:
@@ -50,7 +50,7 @@ class Places:
         i16 = ir.IntegerType.get_signless(16)
         start = arith.addi(self._column, arith.constant(ir.IndexType.get(), column)) if column else self._column
         group = self._gather.basis[1 - self._mapped.row]
-        *taps, channel = _components(start, group)
+        *taps, channel = _components(start, group, self._gather.index_bits)
         windows = self._mapped.im2col
         if windows is None:
             return [channel, *reversed(self._rows)], []
@@ -72,16 +72,21 @@ def _i32(value: int) -> ir.Value:
     return arith.constant(ir.IntegerType.get_signless(32), value)
 
 
-def _components(index: ir.Value, group: Sequence[int]) -> list[ir.Value]:
-    """The components of an index of the view as i32; the first one is past its end where the index is."""
-    rest = arith.index_cast(ir.IntegerType.get_signless(32), index)
+def _components(index: ir.Value, group: Sequence[int], bits: int) -> list[ir.Value]:
+    """The components of an index of the view as i32; the first one is past its end where the index is.
+
+    The index itself may need more bits, and is divided as an integer of so many.
+    """
+    type_, i32 = ir.IntegerType.get_signless(bits), ir.IntegerType.get_signless(32)
+    rest = arith.index_cast(type_, index)
     found: list[ir.Value] = []
     for position in reversed(range(len(group))):
         if position == 0:
             found.insert(0, rest)
         elif group[position] == 1:
-            found.insert(0, _i32(0))
+            found.insert(0, arith.constant(type_, 0))
         else:
-            found.insert(0, arith.remui(rest, _i32(group[position])))
-            rest = arith.divui(rest, _i32(group[position]))
-    return found
+            extent = arith.constant(type_, group[position])
+            found.insert(0, arith.remui(rest, extent))
+            rest = arith.divui(rest, extent)
+    return found if bits == i32.width else [arith.trunci(i32, value) for value in found]

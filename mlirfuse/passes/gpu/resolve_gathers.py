@@ -168,16 +168,17 @@ class _Access:
     def _source_index(self, gather: Gather, index: list[ir.Value], source: ir.MemRefType) -> list[ir.Value]:
         """The index in the source; adds to `inside` what must hold for it."""
         by_axis: dict[int, ir.Value] = dict(zip(self.axes, index, strict=True))
+        type_ = ir.IntegerType.get_signless(gather.index_bits)
         components: list[ir.Value] = []
         for axis, group in enumerate(gather.basis):
-            components += _components(by_axis[axis], group)
+            components += _components(by_axis[axis], group, type_)
         extents = gather.components
         result = []
         for expr, extent in zip(gather.map.results, source.shape, strict=True):
             low, high = bounds(expr, extents)
-            value = _emit(expr, components, extents)
+            value = _emit(expr, components, extents, type_)
             if low < 0 or high >= extent:
-                self.inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, value, _number(extent)).result)
+                self.inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, value, _number(extent, type_)).result)
             result.append(arith.IndexCastOp(ir.IndexType.get(), value).result)
         return result
 
@@ -208,48 +209,47 @@ def _as_row(source: ir.Value, steps: Sequence[int], at: list[ir.Value]) -> tuple
     return cast, [place]
 
 
-def _number(value: int) -> ir.Value:
-    i32 = ir.IntegerType.get_signless(32)
-    return arith.ConstantOp(i32, ir.IntegerAttr.get(i32, value)).result
+def _number(value: int, type_: ir.Type) -> ir.Value:
+    return arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
 
 
-def _components(index: ir.Value, group: Sequence[int]) -> list[ir.Value]:
-    """The components of an index of the view, the last one fastest. All fit 31 bits."""
-    rest = arith.IndexCastOp(ir.IntegerType.get_signless(32), index).result
+def _components(index: ir.Value, group: Sequence[int], type_: ir.Type) -> list[ir.Value]:
+    """The components of an index of the view, the last one fastest, as integers of a type."""
+    rest = arith.IndexCastOp(type_, index).result
     found: list[ir.Value] = []
     for position in reversed(range(len(group))):
         extent = group[position]
         if extent == 1:
-            found.insert(0, _number(0))
+            found.insert(0, _number(0, type_))
             continue
         if not any(n > 1 for n in group[:position]):
             found.insert(0, rest)
-            rest = _number(0)
+            rest = _number(0, type_)
             continue
-        found.insert(0, arith.RemUIOp(rest, _number(extent)).result)
-        rest = arith.DivUIOp(rest, _number(extent)).result
+        found.insert(0, arith.RemUIOp(rest, _number(extent, type_)).result)
+        rest = arith.DivUIOp(rest, _number(extent, type_)).result
     return found
 
 
-def _emit(expr: ir.AffineExpr, components: Sequence[ir.Value], extents: Sequence[int]) -> ir.Value:
-    """An expression's value as an i32; divisions round down also where the dividend is negative."""
+def _emit(expr: ir.AffineExpr, components: Sequence[ir.Value], extents: Sequence[int], type_: ir.Type) -> ir.Value:
+    """An expression's value as an integer of a type; divisions round down also where the dividend is negative."""
     if isinstance(expr, ir.AffineConstantExpr):
-        return _number(ir.AffineConstantExpr(expr).value)
+        return _number(ir.AffineConstantExpr(expr).value, type_)
     if isinstance(expr, ir.AffineDimExpr):
         return components[ir.AffineDimExpr(expr).position]
     left, right = operands(expr)
-    a = _emit(left, components, extents)
+    a = _emit(left, components, extents, type_)
     if isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
-        b = _emit(right, components, extents)
+        b = _emit(right, components, extents, type_)
         build = arith.AddIOp if isinstance(expr, ir.AffineAddExpr) else arith.MulIOp
         value: ir.Value = build(a, b).result
         return value
     by = ir.AffineConstantExpr(right).value
     low, _ = bounds(left, extents)
     steps = -(low // by) if low < 0 else 0  # makes the dividend positive
-    shifted = arith.AddIOp(a, _number(steps * by)).result if steps else a
+    shifted = arith.AddIOp(a, _number(steps * by, type_)).result if steps else a
     if isinstance(expr, ir.AffineModExpr):
-        found: ir.Value = arith.RemUIOp(shifted, _number(by)).result
+        found: ir.Value = arith.RemUIOp(shifted, _number(by, type_)).result
         return found
-    quotient: ir.Value = arith.DivUIOp(shifted, _number(by)).result
-    return arith.SubIOp(quotient, _number(steps)).result if steps else quotient
+    quotient: ir.Value = arith.DivUIOp(shifted, _number(by, type_)).result
+    return arith.SubIOp(quotient, _number(steps, type_)).result if steps else quotient

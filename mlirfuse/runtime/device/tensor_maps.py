@@ -108,8 +108,14 @@ def encode(shape: TensorMapShape, pointer: int) -> bytes:
     """The tensor map of an array, by `cuTensorMapEncodeTiled`, or `cuTensorMapEncodeIm2col` for windows.
 
     Raises:
-        RuntimeLaunchError: the driver refuses it, or is too old to know of tensor maps.
+        RuntimeLaunchError: the driver refuses it, or is too old to know of tensor maps, or a dimension is so long that
+            the signed 32-bit coordinates of copies do not reach its end.
     """
+    if max(shape.extents) >= 1 << 31:
+        raise RuntimeLaunchError(
+            f"a dimension of {max(shape.extents)} elements is too long for copies by tensor maps",
+            hint="divide the array into parts of fewer than 2**31 elements along each dimension",
+        )
     if shape.dtype.name not in _DATA_TYPES:
         raise RuntimeLaunchError(f"tensor maps cannot have elements of {shape.dtype.name}")
     rank = len(shape.extents)

@@ -69,6 +69,12 @@ def test_memory_for_maps_is_aligned():
     assert aligned_buffer(TENSOR_MAP_BYTES).address % 64 == 0
 
 
+def test_coordinates_of_maps_have_32_bits_with_their_sign():
+    shape = TensorMapShape.of_view(BF16, [1 << 31, 8], [8, 1], [1, 0], [8, 64])
+    with pytest.raises(RuntimeLaunchError, match="2147483648 elements is too long for copies by tensor maps"):
+        encode(shape, 0)
+
+
 def test_there_are_no_maps_of_some_types():
     with pytest.raises(RuntimeLaunchError, match="tensor maps cannot have elements of bool"):
         encode(TensorMapShape(dtype_of("bool"), (64, 64), (64,), (64, 64)), 0)

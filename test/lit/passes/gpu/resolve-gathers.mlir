@@ -47,3 +47,22 @@ gpu.module @loads {
     gpu.return
   }
 }
+
+// -----
+
+// Rows of more than 2^31 windows are numbered in 64 bits.
+// CHECK-LABEL: gpu.func @many_rows
+// CHECK: %[[ROW:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK: arith.remui %[[ROW]], %{{.*}} : i64
+// CHECK: arith.cmpi ult, %{{.*}}, %{{.*}} : i64
+gpu.module @many_rows {
+  gpu.func @many_rows(%x: memref<3x1073741824xi8>, %i: index, %y: memref<8xi8>) kernel {
+    %c0 = arith.constant 0 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 3, 1073741824, 3>, ranks = array<i64: 2, 1>,
+        map = affine_map<(n, p, r) -> (n, p + r - 1)>}
+        : (memref<3x1073741824xi8>) -> memref<3221225472x3xi8, strided<[1, 1]>>
+    %v = memref.load %view[%i, %c0] : memref<3221225472x3xi8, strided<[1, 1]>>
+    memref.store %v, %y[%c0] : memref<8xi8>
+    gpu.return
+  }
+}
