@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
 from mlirfuse.analysis.contractions.epilogues import misfit
-from mlirfuse.analysis.kernels import body, functions, kernels, symbol
+from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
@@ -21,7 +22,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.fusion.joint_products import JointProducts, joint_products
 from mlirfuse.passes.fusion.kernel_pair import KernelPair
-from mlirfuse.passes.kernels.host import callee, calls, launches
+from mlirfuse.passes.kernels.host import calls, launches
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.support.rewriting import erase
@@ -67,58 +68,78 @@ class FuseSharedOperands(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
-        if sum(map(_contracts, kernels(module))) < 2:
-            return
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
             declined: set[tuple[str, str]] = set()
-            while (pair := next(_pairs(module, function, declined), None)) is not None:
+            found = _contractions(module, function)
+            while (pair := next(_pairs(found, declined), None)) is not None:
                 names = symbol(pair.first), symbol(pair.second)
                 reason = pair.obstacle(target, machine)
                 if reason is None:
                     remarks.applied(self, f"{names[0]} and {names[1]} share an operand, and a kernel", pair.second_call)
                     pair.merge(function)
+                    found = _contractions(module, function)
                     continue
                 declined.add(names)
                 message = f"{names[0]} and {names[1]} share an operand, and are kernels of their own: {reason}"
                 remarks.declined(self, message, pair.second_call)
 
 
-def _contracts(kernel: ir.Operation) -> bool:
-    return _contraction(kernel) is not None
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """A launch of a kernel with a contraction.
+
+    Attributes:
+        call: the launch.
+        kernel: the kernel, on tensors.
+        space: its iteration space.
+        contraction: the contraction.
+    """
+
+    call: ir.Operation
+    kernel: ir.Operation
+    space: IterationSpace
+    contraction: Contraction
+
+    @cached_property
+    def factors(self) -> set[ir.Value]:
+        """The operands of the call that the contraction multiplies as they are."""
+        op = self.contraction.structure.op
+        passed = dict(zip(self.kernel.regions[0].blocks[0].arguments, self.call.operands, strict=True))
+        return {passed[v] for pair in self.contraction.pairs for n in pair if (v := op.operands[n]) in passed}
+
+    @cached_property
+    def extents(self) -> list[tuple[int, ...]]:
+        """The extents of the batch, of m, n and k, where known."""
+        found = self.contraction
+        groups = (found.batch, (found.m,), (found.n,), found.summed)
+        return [tuple(sorted(self.space.extents[d] or 0 for d in dims)) for dims in groups]
 
 
-def _contraction(kernel: ir.Operation) -> tuple[IterationSpace, Contraction] | None:
-    """The contraction of a kernel on tensors and its iteration space; None for any other kernel."""
-    if not any(op.name == "linalg.generic" for op in body(kernel)):
-        return None
-    try:
+def _contractions(module: ir.Operation, function: ir.Operation) -> list[_Launch]:
+    """The launches of kernels with a contraction, in program order."""
+    found = []
+    for call, kernel in launches(module, function).items():
+        if not any(op.name == "linalg.generic" for op in body(kernel)):
+            continue
         space, structures = kernel_space(kernel)
-    except (PassError, ScheduleError):
-        return None
-    contraction = contraction_in(space, structures)
-    return None if contraction is None else (space, contraction)
+        if (contraction := contraction_in(space, structures)) is not None:
+            found.append(_Launch(call, kernel, space, contraction))
+    return found
 
 
-def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:
-    """Pairs of launches of contractions that share an operand, in program order, without declined ones."""
-    known = launches(module, function)
-    found = [(call, kernel, _factors(call, kernel)) for call, kernel in known.items() if _contracts(kernel)]
-    for (first, one, read), (second, other, also) in combinations(found, 2):
-        if (callee(first), callee(second)) not in declined and read & also:
-            yield _Pair(first, second, one, other)
-
-
-def _factors(call: ir.Operation, kernel: ir.Operation) -> set[ir.Value]:
-    """The operands of a call that the kernel's contraction multiplies as they are."""
-    found = _contraction(kernel)
-    assert found is not None  # checked by _pairs
-    op = found[1].structure.op
-    passed = dict(zip(kernel.regions[0].blocks[0].arguments, call.operands, strict=True))
-    return {passed[v] for pair in found[1].pairs for n in pair if (v := op.operands[n]) in passed}
+def _pairs(found: Sequence[_Launch], declined: set[tuple[str, str]]) -> Iterator[_Pair]:
+    """Pairs of launches that share an operand, in program order, without declined ones."""
+    for first, second in combinations(found, 2):
+        if (symbol(first.kernel), symbol(second.kernel)) not in declined and first.factors & second.factors:
+            yield _Pair(first, second)
 
 
 class _Pair(KernelPair):
     """Two launches of contractions, the second of which may read results of the first."""
+
+    def __init__(self, one: _Launch, other: _Launch):
+        super().__init__(one.call, other.call, one.kernel, other.kernel)
+        self.launches = (one, other)
 
     def obstacle(self, target: Target, machine: MachineModel) -> str | None:
         """Why the kernels should not be merged, or None."""
@@ -128,20 +149,28 @@ class _Pair(KernelPair):
             return "a schedule is given for it"
         if self.host_intervenes():
             return "the host computes on values that pass from one kernel to the other"
+        one, other = self.launches
+        if one.extents != other.extents:
+            return "their results have other extents"
+        count = len(one.contraction.pairs) + len(other.contraction.pairs)
+        if count > MOST_PRODUCTS:
+            return f"there are {count} products, and one kernel has {MOST_PRODUCTS} at most"
         trial = super().build()
         try:
-            products = self._products(trial)
+            products = joint_products(trial)
             if isinstance(products, str):
                 return products
             products.join()
-            if reason := _unfit(trial):
-                return reason
-            one, first, second = (kernel_prediction(k, target, machine) for k in (trial, self.first, self.second))
+            return _unfit(trial) or self._loss(trial, target, machine)
         except (PassError, ScheduleError) as error:
             return str(error)
         finally:
             erase(trial)
-        together, apart = one.microseconds, first.microseconds + second.microseconds
+
+    def _loss(self, trial: ir.Operation, target: Target, machine: MachineModel) -> str | None:
+        """Why the merged kernel is not clearly faster, or None."""
+        merged, *own = (kernel_prediction(k, target, machine) for k in (trial, self.first, self.second))
+        together, apart = merged.microseconds, sum(prediction.microseconds for prediction in own)
         if together * RESOLUTION > apart:
             return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
         return None
@@ -149,18 +178,10 @@ class _Pair(KernelPair):
     def build(self) -> ir.Operation:
         """The merged kernel, whose contractions are one op."""
         merged = super().build()
-        products = self._products(merged)
+        products = joint_products(merged)
         assert isinstance(products, JointProducts)  # checked by obstacle
         products.join()
         return merged
-
-    def _products(self, merged: ir.Operation) -> JointProducts | str:
-        """The products of both kernels in the merged one, or why these cannot be one op."""
-        found = [_contraction(kernel) for kernel in (self.first, self.second)]
-        counts = [0 if each is None else len(each[1].pairs) for each in found]
-        if sum(counts) > MOST_PRODUCTS:
-            return f"there are {sum(counts)} products, and one kernel has {MOST_PRODUCTS} at most"
-        return joint_products(merged)
 
 
 def _unfit(kernel: ir.Operation) -> str | None:
