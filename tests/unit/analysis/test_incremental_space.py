@@ -12,8 +12,8 @@ import mlirfuse as mf
 from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.analysis.loops.iteration_space import IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.analysis.segments.incremental_space import IncrementalSpace
 from mlirfuse.analysis.segments import segments
+from mlirfuse.analysis.segments.incremental_space import IncrementalSpace
 from mlirfuse.analysis.segments.segments import segment_ops
 from tests.fuzzing.generation.generator import program_from_seed
 from tests.fuzzing.running.backends import specs_of
