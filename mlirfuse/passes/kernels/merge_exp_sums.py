@@ -23,6 +23,7 @@ class FuseMergeExpSums(Pass):
     Requires kernels on tensors. Matches a sum of exponentials of `x - m`, where m is the maximum of the same x over the
     same dimensions, through broadcasts and reshapes that only add extents of 1, in single or double precision. Other
     uses of the exponentials (a softmax divides them by their sum) compute them again, once the maximum is known.
+    Declines where another reduction waits for the maximum alone: its pass over the rows remains, and serves both.
     `fuse-expand-exp-sums` undoes the merge where the schedule processes rows in chunks.
 
     ```mlir
@@ -41,10 +42,12 @@ class FuseMergeExpSums(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for kernel, count in merge_reductions(module, _match, exp_sum):
+        for kernel, count, apart in merge_reductions(module, _match, exp_sum):
             for _ in range(count):
                 remarks.applied(self, "maximum and sum of exponentials share one reduction", kernel)
-            if not count:
+            if apart:
+                remarks.declined(self, "another reduction waits for the maximum alone, and shares its pass", kernel)
+            elif not count:
                 remarks.declined(self, "no sum of exponentials about a maximum", kernel)
 
 

@@ -22,6 +22,7 @@ class FuseMergeMoments(Pass):
     Requires kernels on tensors. Matches a sum of the square of `x - m`, where m is the sum of the same x over the same
     dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. Dimensions
     are compared in the kernel's iteration space, as a square of transposed differences reduces other dimensions.
+    Declines where another reduction waits for the mean alone: its pass over the rows remains, and serves both.
     `fuse-expand-moments` undoes the merge where the schedule processes rows in chunks.
 
     ```mlir
@@ -43,10 +44,12 @@ class FuseMergeMoments(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for kernel, count in merge_reductions(module, _match, moments):
+        for kernel, count, apart in merge_reductions(module, _match, moments):
             for _ in range(count):
                 remarks.applied(self, "sum and centred sum of squares share one reduction", kernel)
-            if not count:
+            if apart:
+                remarks.declined(self, "another reduction waits for the mean alone, and shares its pass", kernel)
+            elif not count:
                 remarks.declined(self, "no sum of squared deviations from a mean", kernel)
 
 

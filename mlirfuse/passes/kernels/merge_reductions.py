@@ -10,8 +10,9 @@ from mlir import ir
 from mlirfuse.analysis.arithmetic.patterns import Difference
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.analysis.loops.iteration_space import IterationSpace, space_of_structures
+from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.support.rewriting import erase_dead
+from mlirfuse.support.rewriting import backward_slice, erase_dead
 
 Build = Callable[[ir.Value, Sequence[int], ir.Type], tuple[ir.Value, ir.Value]]
 """Builds a joint reduction of a tensor over dimensions; returns its two results."""
@@ -49,21 +50,41 @@ class DependentReductions:
 
 def merge_reductions(
     module: ir.Operation, match: Callable[[OpStructure], DependentReductions | None], build: Build
-) -> Iterable[tuple[ir.Operation, int]]:
-    """Merges all pairs that match in a module's kernels on tensors; yields each kernel with its number of merged
-    pairs.
+) -> Iterable[tuple[ir.Operation, int, int]]:
+    """Merges the pairs that match in a module's kernels on tensors, where that saves a pass over the rows.
+
+    Yields each kernel with the number of pairs that are merged, and of those that are not since another reduction needs
+    the first result in a pass of its own, which the second one shares.
     """
     for kernel in kernels(module):
         if is_tile_program(kernel):
             continue
         structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
         found = [pair for s in structures if (pair := match(s)) is not None]
-        space = space_of_structures(structures) if found else None
-        merged = [pair for pair in found if isinstance(space, IterationSpace) and pair.of_the_same_rows(space)]
+        matched, merged = [], []
+        if found and isinstance(space := space_of_structures(structures), IterationSpace):
+            matched = [pair for pair in found if pair.of_the_same_rows(space)]
+            merged = [pair for pair in matched if not _shares_its_pass(pair, structures, space)]
         for pair in merged:
             _rewrite(pair, build)
-        yield kernel, len(merged)
+        yield kernel, len(merged), len(matched) - len(merged)
         erase_dead([op for op in body(kernel) if op.results])
+
+
+def _shares_its_pass(pair: DependentReductions, structures: Sequence[OpStructure], space: IterationSpace) -> bool:
+    """Whether a third reduction of the same dimensions waits for the first one, and for no other than the second does.
+
+    It passes over the rows behind the first reduction anyway, and the second one is computed on the way.
+    """
+    depths, dims = reduction_depths(structures), space.reduced[pair.first.op]
+    ops = [s.op for s in structures]
+    return any(
+        space.reduced.get(s.op) == dims
+        and s.op != pair.second.op
+        and depths[s.op] == depths[pair.second.op]
+        and pair.first.op in backward_slice(s.operands, ops)
+        for s in structures
+    )
 
 
 def _rewrite(pair: DependentReductions, build: Build) -> None:

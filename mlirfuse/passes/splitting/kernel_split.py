@@ -1,4 +1,4 @@
-"""Splits a kernel into one that reduces and one that uses the results; part of `fuse-split-reductions`."""
+"""Splits a kernel into those that reduce and one that uses the results; part of `fuse-split-reductions`."""
 
 from __future__ import annotations
 
@@ -10,58 +10,87 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.kernels import argument_attributes, body, symbol
-from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.support.rewriting import backward_slice
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
 
-def first_reductions(space: IterationSpace, structures: Sequence[OpStructure]) -> list[int]:
-    """The positions of the reductions that wait for no other, where something along what they reduce waits for them.
+def first_reductions(space: IterationSpace, structures: Sequence[OpStructure]) -> list[list[ir.Operation]]:
+    """The reductions that wait for no other, where something along what they reduce waits for them, by kernel.
 
-    Empty where nothing does: what only rounds a result, or divides it, is no reason for a second kernel.
+    Those that have loops in common share a kernel. Reductions of unrelated arrays have none once the ops that read both
+    are in another kernel, so each gets its own.
+
+    Empty where nothing waits: what only rounds a result, or divides it, is no reason for a second kernel.
     """
     depths = reduction_depths(structures)
-    first = [number for number, s in enumerate(structures) if s.reduction_loops and not depths[s.op]]
-    reduced = {dim for number in first for dim in space.reduced.get(structures[number].op, ())}
-    waits = any(depths[s.op] and reduced & set(space.loops[s.op]) for s in structures)
-    return first if waits else []
+    first = [s for s in structures if s.reduction_loops and not depths[s.op]]
+    reduced = {dim for s in first for dim in space.reduced.get(s.op, ())}
+    if not any(depths[s.op] and reduced & set(space.loops[s.op]) for s in structures):
+        return []
+    needed = {s.op for s in first} | backward_slice([o for s in first for o in s.operands], [s.op for s in structures])
+    alone = space_of_structures([s for s in structures if s.op in needed])
+    if isinstance(alone, Conflict):
+        return [[s.op for s in first]]
+    return _connected([s.op for s in first], alone)
+
+
+def _connected(ops: Sequence[ir.Operation], space: IterationSpace) -> list[list[ir.Operation]]:
+    """Groups of ops that have dimensions in common, by way of others or not."""
+    groups: list[tuple[set[int | None], list[ir.Operation]]] = []
+    for op in ops:
+        dims, members = set(space.loops[op]) - {None}, [op]
+        for group in [g for g in groups if g[0] & dims]:
+            groups.remove(group)
+            dims, members = dims | group[0], group[1] + members
+        groups.append((dims, members))
+    return [members for _, members in groups]
 
 
 @dataclass(frozen=True)
 class KernelSplit:
-    """A kernel on tensors, its only launch, and the reductions that are to have a kernel of their own.
+    """A kernel on tensors, its only launch, and the reductions that are to have kernels of their own.
 
     Attributes:
         call: the launch.
         kernel: the kernel.
-        reductions: positions of the reductions among the kernel's ops with loops; they depend on no other reduction.
+        reductions: of the kernel that are to have kernels of their own, by kernel; they depend on no other reduction.
     """
 
     call: ir.Operation
     kernel: ir.Operation
-    reductions: Sequence[int]
+    reductions: Sequence[Sequence[ir.Operation]]
 
-    def split(self) -> tuple[ir.Operation, ir.Operation]:
-        """Replaces the kernel and its launch by two of each; the second kernel is the same function, with its name.
+    def split(self) -> tuple[list[ir.Operation], ir.Operation]:
+        """Moves each group of reductions to a kernel with a launch of its own; the kernel keeps its name and the rest.
 
-        Returns the first kernel, and the launch of the second.
+        Elementwise ops in front of the reductions are computed in both, where the rest needs them.
 
-        Elementwise ops in front of the reductions are computed in both, where the second needs them.
+        Returns the kernels of the reductions, and the launch of the rest.
         """
-        operands = list(self.call.operands)
+        firsts, call = [], self.call
+        for group in self.reductions:
+            first, call = self._without(call, group)
+            firsts.append(first)
+        return firsts, call
+
+    def _without(self, call: ir.Operation, reductions: Sequence[ir.Operation]) -> tuple[ir.Operation, ir.Operation]:
+        """Gives some reductions a kernel; returns that, and the launch of the rest."""
+        operands = list(call.operands)
         attributes = argument_attributes(self.kernel)
+        places = [number for number, op in enumerate(_with_loops(self.kernel)) if op in reductions]
         with ir.InsertionPoint(self.kernel):
             first = self.kernel.clone().operation
         first.attributes["sym_name"] = ir.StringAttr.get(self._name())
-        with ir.InsertionPoint(self.call), self.call.location:
+        with ir.InsertionPoint(call), call.location:
             types = [v.type for v in body(first)[-1].operands]
             first_call = func.CallOp(types, symbol(first), operands).operation
-        returned = self._results(first)
-        first_call = change_signature(first_call, first, operands, attributes, returned)
-        reduced = dict(zip(self._results(self.kernel), first_call.results, strict=True))
+        first_call = change_signature(first_call, first, operands, attributes, _results(first, places))
+        reduced = dict(zip(_results(self.kernel, places), first_call.results, strict=True))
         kept = []
-        for value, result in zip(body(self.kernel)[-1].operands, self.call.results, strict=True):
+        for value, result in zip(body(self.kernel)[-1].operands, call.results, strict=True):
             if value in reduced:
                 result.replace_all_uses_with(reduced[value])
             else:
@@ -69,14 +98,14 @@ class KernelSplit:
         block = self.kernel.regions[0].blocks[0]
         for value in reduced:
             value.replace_all_uses_with(block.add_argument(value.type, self.kernel.location))
-        second_call = change_signature(
-            self.call,
+        rest_call = change_signature(
+            call,
             self.kernel,
             [*operands, *first_call.results],
             [*attributes, *(default_attributes() for _ in first_call.results)],
             kept,
         )
-        return first, second_call
+        return first, rest_call
 
     def _name(self) -> str:
         """A symbol that the module does not have."""
@@ -85,7 +114,13 @@ class KernelSplit:
         names = (f"{symbol(self.kernel)}_reductions{number or ''}" for number in count())
         return next(name for name in names if name not in known)
 
-    def _results(self, kernel: ir.Operation) -> list[ir.Value]:
-        """The reductions' results in the kernel, or a copy of it."""
-        ops = [op for op in body(kernel) if structure_of(op) is not None]
-        return [result for number in self.reductions for result in ops[number].results]
+
+def _with_loops(kernel: ir.Operation) -> list[ir.Operation]:
+    """The ops of a kernel that have loops."""
+    return [op for op in body(kernel) if structure_of(op) is not None]
+
+
+def _results(kernel: ir.Operation, places: Sequence[int]) -> list[ir.Value]:
+    """The results of some ops of a kernel, by their places among those with loops."""
+    ops = _with_loops(kernel)
+    return [result for place in places for result in ops[place].results]

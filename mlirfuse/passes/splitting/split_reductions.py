@@ -61,8 +61,9 @@ class FuseSplitReductions(Pass):
         for host in list(functions(module)):
             for call, kernel in launches(module, host).items():
                 while (reason := _obstacle(host, kernel) or self._loss(module, host, kernel)) is None:
-                    first, call = _split_of(call, kernel).split()  # what is left may be split again
-                    remarks.applied(self, f"{symbol(first)} reduces what {symbol(kernel)} uses", kernel)
+                    firsts, call = _split_of(call, kernel).split()  # what is left may be split again
+                    for first in firsts:
+                        remarks.applied(self, f"{symbol(first)} reduces what {symbol(kernel)} uses", kernel)
                 remarks.declined(self, reason, kernel)
 
     def _loss(self, module: ir.Operation, host: ir.Operation, kernel: ir.Operation) -> str | None:
@@ -80,10 +81,10 @@ class FuseSplitReductions(Pass):
         try:
             same = next(f for f in functions(copy) if symbol(f) == symbol(host))
             call, second = next((c, k) for c, k in launches(copy, same).items() if symbol(k) == symbol(kernel))
-            first, _ = _split_of(call, second).split()
+            firsts, _ = _split_of(call, second).split()
             if self.always:
                 return None
-            apart = sum(_microseconds(part, target, machine) for part in (first, second))
+            apart = sum(_microseconds(part, target, machine) for part in (*firsts, second))
         except (PassError, ScheduleError) as error:
             return f"its reductions are no kernel of their own: {error.message}"
         finally:

@@ -49,7 +49,19 @@ def beside_rows(x):
     return x / mf.sum(x, axis=1, keepdims=True) + mf.sum(x * x, axis=1, keepdims=True)
 
 
+def correlated(x, y):
+    """Statistics of two arrays, which nothing ties together before both are known."""
+    a, b = x - mf.mean(x, axis=0), y - mf.mean(y, axis=0)
+    return mf.sum(a * b, axis=0) * mf.rsqrt(mf.sum(a * a, axis=0) * mf.sum(b * b, axis=0))
+
+
+def distances(x, y):
+    return mf.sum(mf.abs(x / mf.max(x) - y / mf.max(y)))
+
+
 SMALL = [
+    (correlated, [(20, 6), (20, 6)], 3),
+    (distances, [(70,), (70,)], 3),
     (normalised, [(77,)], 2),
     (normalised, [(8, 33)], 2),
     (softmax, [(40, 9)], 2),
@@ -66,6 +78,7 @@ def numpy_of(fn: Callable[..., Any], arrays: Sequence[np.ndarray]) -> list[np.nd
 
     class Namespace:
         exp, max, sum, mean = staticmethod(np.exp), staticmethod(np.max), staticmethod(np.sum), staticmethod(np.mean)
+        abs = staticmethod(np.abs)
 
         @staticmethod
         def rsqrt(x: np.ndarray) -> np.ndarray:

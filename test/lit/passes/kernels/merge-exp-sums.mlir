@@ -132,3 +132,58 @@ func.func private @other_rows(%x: tensor<64x64xf32>) -> tensor<64xf32> attribute
   } -> tensor<64xf32>
   return %sum : tensor<64xf32>
 }
+
+// -----
+
+// The sum of what the exponentials weigh waits for the maximum too. Its pass over the rows serves both sums.
+// CHECK-LABEL: func.func private @weighted
+// CHECK-NOT: fuse.exp_sum
+// CHECK-COUNT-3: ["parallel", "reduction"]
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// expected-remark @below {{another reduction waits for the maximum alone, and shares its pass}}
+func.func private @weighted(%x: tensor<64x32xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %lowest = arith.constant 0xFF800000 : f32
+  %e1 = tensor.empty() : tensor<64xf32>
+  %e2 = tensor.empty() : tensor<64x32xf32>
+  %low = linalg.fill ins(%lowest : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+  %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%x : tensor<64x32xf32>) outs(%low : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.maximumf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %max : tensor<64x32xf32>, tensor<64xf32>) outs(%e2 : tensor<64x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<64x32xf32>
+  %e = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%d : tensor<64x32xf32>) outs(%e2 : tensor<64x32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64x32xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%e, %d : tensor<64x32xf32>, tensor<64x32xf32>) outs(%e2 : tensor<64x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<64x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%e : tensor<64x32xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  %weighted = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%w : tensor<64x32xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %sum, %weighted : tensor<64xf32>, tensor<64xf32>
+}

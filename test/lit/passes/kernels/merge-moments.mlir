@@ -236,3 +236,64 @@ func.func private @other_order(%x: tensor<4x64x4xf32>) -> (tensor<4x4xf32>, tens
   } -> tensor<4x4xf32>
   return %sum, %m2 : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A sum of cubes waits for the mean too. Its pass over the rows serves the sum of squares.
+// CHECK-LABEL: func.func private @third_moment
+// CHECK-NOT: fuse.moments
+// CHECK-COUNT-3: ["parallel", "reduction"]
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#one = affine_map<(d0) -> (d0)>
+// expected-remark @below {{another reduction waits for the mean alone, and shares its pass}}
+func.func private @third_moment(%x: tensor<4x64xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %n = arith.constant 64.0 : f32
+  %e1 = tensor.empty() : tensor<4xf32>
+  %e2 = tensor.empty() : tensor<4x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%x : tensor<4x64xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %mean = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+          ins(%sum : tensor<4xf32>) outs(%e1 : tensor<4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.divf %a, %n : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %mean : tensor<4x64xf32>, tensor<4xf32>) outs(%e2 : tensor<4x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x64xf32>
+  %sq = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%d : tensor<4x64xf32>) outs(%e2 : tensor<4x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4x64xf32>
+  %cube = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%sq, %d : tensor<4x64xf32>, tensor<4x64xf32>) outs(%e2 : tensor<4x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x64xf32>
+  %m2 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%sq : tensor<4x64xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %m3 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%cube : tensor<4x64xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  return %m2, %m3 : tensor<4xf32>, tensor<4xf32>
+}
