@@ -134,7 +134,7 @@ OPERATION = declare(
     _ANY,
     'With `fusion="off"`, the number of the user\'s call that made a tensor op: ops of unequal ones share no kernel.',
     set_by="builder",
-    read_by="analysis/operations",
+    read_by="analysis/segments/operations, passes/fusion/permuted_arrays",
 )
 
 # Kernels: the interface between the host and a kernel.

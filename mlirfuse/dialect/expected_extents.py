@@ -16,7 +16,7 @@ EXTENT_HINTS = declare(
     "For each dimension of an array argument the extent that it is expected to have at run time; 0 where nobody says"
     " so, and where the type has a number. Schedules and fusion are chosen for these extents, and are right for all.",
     set_by="builder, fuse-hint-extents, fuse-collapse-dims",
-    read_by="fuse-hint-extents, analysis/extent_hints",
+    read_by="fuse-hint-extents, fuse-collapse-dims, compiler/problems",
     holders=("func.func", "gpu.func", "llvm.func"),
 )
 
