@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import ClassVar
 
 from mlir import ir
@@ -35,12 +34,11 @@ class FuseRecompute(Pass):
     """Copies elementwise ops from the kernel that stores their results into a kernel that reads them.
 
     Requires kernels on tensors, called by a host function. A reader can recompute values that the producer computes
-    elementwise from its inputs, or from reduction results that it can return. The ops are copied if both kernels are
-    then predicted to take less time together (`schedule/predict`). Where several kernels read the values, each counts
-    its part of what the producer saves once all recompute them. A value that the host returns or views is written in
-    any case. `fuse-prologues` handles contractions, whose
-    operands would be computed many times. Where fusion is off (`fuse.operation`), only kernels of one operation
-    exchange ops.
+    elementwise from its inputs, or from reduction results that it can return. The ops are copied if the kernels are
+    then predicted to take less time together (`schedule/predict`). Where several kernels read the values, either all
+    recompute them, and the producer stores them no longer, or only those do that take less time themselves. A value
+    that the host returns or views is written in any case. `fuse-prologues` handles contractions, whose operands would
+    be computed many times. Where fusion is off (`fuse.operation`), only kernels of one operation exchange ops.
 
     ```mlir
     %0:2 = call @f_0(%dy, %x, %rstd)      // dx, and n = x * rstd
@@ -57,26 +55,98 @@ class FuseRecompute(Pass):
     name: ClassVar[str] = "fuse-recompute"
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        target = target_of_module(module)
-        machine = machine_of(target, device_of_module(module))
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
-            names = [callee(call) for call in calls(function)]
+            for maker in [callee(call) for call in calls(function)]:
+                self._run(module, function, maker, remarks)
+
+    def _run(self, module: ir.Operation, function: ir.Operation, maker: str, remarks: Remarks) -> None:
+        """Decides for the readers of one kernel's results together, and rewrites those that gain."""
+        target = target_of_module(module)
+        exchanges, obstacles = _exchanges(module, function, maker)
+        losses = _losses(exchanges, target, machine_of(target, device_of_module(module)))
+        for reader, reason in (obstacles | losses).items():
             known = _launches(module, function)
-            for maker, reader in combinations(names, 2):
-                if not {maker, reader} <= known.keys():
-                    continue
+            if reason is None:  # another reader's rewriting may have replaced the launch, and be one too many
                 exchange = _Exchange(*known[maker], *known[reader])
-                if not exchange.values:
-                    continue
-                if reason := exchange.obstacle(target, machine):
-                    message = f"{reader} reads what {maker} computes element by element: {reason}"
-                    remarks.declined(self, message, exchange.reader_call)
-                    continue
-                message = f"{reader} computes {len(exchange.values)} value(s) that it would have read from {maker}"
-                remarks.applied(self, message, exchange.reader_call)
-                exchange.rewrite()
-                order_host_ops(function)
-                known = _launches(module, function)
+                reason = exchange.obstacle()
+            if reason is not None:
+                message = f"{reader} reads what {maker} computes element by element: {reason}"
+                remarks.declined(self, message, known[reader][0])
+                continue
+            message = f"{reader} computes {len(exchange.values)} value(s) that it would have read from {maker}"
+            remarks.applied(self, message, exchange.reader_call)
+            exchange.rewrite()
+            order_host_ops(function)
+
+
+def _exchanges(
+    module: ir.Operation, function: ir.Operation, maker: str
+) -> tuple[dict[str, _Exchange], dict[str, str | None]]:
+    """By reader: the exchanges of one kernel that are possible, and why others are not."""
+    known = _launches(module, function)
+    found: dict[str, _Exchange] = {}
+    obstacles: dict[str, str | None] = {}
+    names = list(known)
+    for reader in names[names.index(maker) + 1 :] if maker in known else ():
+        exchange = _Exchange(*known[maker], *known[reader])
+        if exchange.values and (reason := exchange.obstacle()) is not None:
+            obstacles[reader] = reason
+        elif exchange.values:
+            found[reader] = exchange
+    return found, obstacles
+
+
+def _losses(exchanges: Mapping[str, _Exchange], target: Target, machine: MachineModel) -> dict[str, str | None]:
+    """By reader: why it should not recompute, or None."""
+
+    def microseconds(kernel: ir.Operation) -> float:
+        return kernel_prediction(kernel, target, machine).microseconds
+
+    found: dict[str, str | None] = {}
+    gains: dict[str, float] = {}
+    for reader, exchange in exchanges.items():
+        try:
+            gains[reader] = exchange.gain(microseconds)
+        except ScheduleError as error:
+            found[reader] = error.message
+    if gains:
+        try:
+            stored = _stored([exchanges[reader] for reader in gains], microseconds)
+        except ScheduleError as error:
+            return found | dict.fromkeys(gains, error.message)
+        chosen = which_recompute(list(gains.values()), stored)
+        for (reader, gain), is_chosen in zip(gains.items(), chosen, strict=True):
+            longer = -(gain + stored / len(gains))
+            found[reader] = None if is_chosen else f"recomputing is predicted to take {longer:.2f} us longer"
+    return found
+
+
+def which_recompute(gains: Sequence[float], stored: float) -> list[bool]:
+    """Which of a kernel's readers should recompute what it stores for them.
+
+    Args:
+        gains: microseconds that each reader takes less if it recomputes the values; negative where it takes longer.
+        stored: microseconds that the kernel takes less if it stores none of them, which takes all readers.
+    """
+    alone = [gain > 0 for gain in gains]
+    if sum(gains) + stored > sum(gain for gain in gains if gain > 0):
+        return [True] * len(gains)
+    return alone
+
+
+def _stored(exchanges: Sequence[_Exchange], microseconds: Callable[[ir.Operation], float]) -> float:
+    """Microseconds that the first kernel takes less once the readers of all exchanges recompute what it stores."""
+    first, calls_ = exchanges[0], {exchange.reader_call for exchange in exchanges}
+    unread = {
+        on_host for e in exchanges for on_host in e.values if all(use.owner.operation in calls_ for use in on_host.uses)
+    }
+    leaves = list(dict.fromkeys(leaf for exchange in exchanges for leaf in exchange.leaves))
+    rest = first.rest(unread, leaves)
+    try:
+        return microseconds(first.maker) - (microseconds(rest) if rest is not None else 0.0)
+    finally:
+        if rest is not None:
+            erase(rest)
 
 
 def _launches(module: ir.Operation, function: ir.Operation) -> dict[str, tuple[ir.Operation, ir.Operation]]:
@@ -100,8 +170,8 @@ class _Exchange:
         self.values = {v: self.returned[v] for v in read if not _is_leaf(self.returned[v])}
         self.ops, self.leaves = _slice(self.values.values())
 
-    def obstacle(self, target: Target, machine: MachineModel) -> str | None:
-        """Why the values should not be recomputed, or None."""
+    def obstacle(self) -> str | None:
+        """Why the values cannot be recomputed, or None."""
         if reason := separated(body(self.maker), body(self.reader)):
             return reason
         if SCHEDULE in self.maker.attributes or SCHEDULE in self.reader.attributes:
@@ -109,28 +179,17 @@ class _Exchange:
         trial = self._trial()
         try:
             *ops, end = body(trial)
-            reason = _misfit(ops, end.operands, contracts=False) or self._left_over()
-            return reason or self._loss(trial, target, machine)
+            return _misfit(ops, end.operands, contracts=False) or self._left_over()
         finally:
             erase(trial)
 
-    def _loss(self, trial: ir.Operation, target: Target, machine: MachineModel) -> str | None:
-        """Why recomputing is predicted to take longer, or None."""
-
-        def microseconds(kernel: ir.Operation) -> float:
-            return kernel_prediction(kernel, target, machine).microseconds
-
-        rest = self._rest()
+    def gain(self, microseconds: Callable[[ir.Operation], float]) -> float:
+        """Microseconds that the reader takes less if it recomputes the values; raises `ScheduleError`."""
+        trial = self._trial()
         try:
-            stored = microseconds(self.maker) - (microseconds(rest) if rest is not None else 0.0)
-            readers = max(len({use.owner.operation for use in value.uses}) for value in self.values)
-            saved = microseconds(self.reader) - microseconds(trial) + stored / readers
-        except ScheduleError as error:
-            return error.message
+            return microseconds(self.reader) - microseconds(trial)
         finally:
-            if rest is not None:
-                erase(rest)
-        return f"recomputing is predicted to take {-saved:.2f} us longer" if saved <= 0 else None
+            erase(trial)
 
     def _left_over(self) -> str | None:
         """Why the remaining ops of the first kernel cannot form a kernel, or None."""
@@ -141,10 +200,15 @@ class _Exchange:
         reason = _misfit(_needed(kept), kept, contracts=True) if kept else None
         return reason and f"the remaining ops of {symbol(self.maker)} cannot share a kernel: {reason}"
 
-    def _rest(self) -> ir.Operation | None:
-        """A copy of the first kernel that returns what is left to it once all kernels recompute the values, if any."""
-        kept = [v for on_host, v in self.returned.items() if on_host not in self.values or _is_for_host(on_host)]
-        kept += [v for v in self.leaves if not _is_argument(v) and v not in kept]
+    def rest(self, unread: Collection[ir.Value], leaves: Sequence[ir.Value]) -> ir.Operation | None:
+        """A copy of the first kernel without the results that are read no longer, if any is left.
+
+        Args:
+            unread: these results, as values of the host.
+            leaves: what the readers need instead, of which the kernel returns its own reductions' results.
+        """
+        kept = [v for on_host, v in self.returned.items() if on_host not in unread]
+        kept += [v for v in leaves if not _is_argument(v) and v not in kept]
         if not kept:
             return None
         with ir.InsertionPoint(self.maker):
@@ -212,11 +276,6 @@ class _Exchange:
         else:
             erase(call)
             erase(self.maker)
-
-
-def _is_for_host(value: ir.Value) -> bool:
-    """Whether a host function returns or views a value, which is then stored whatever kernels recompute."""
-    return any(use.owner.operation.name != "func.call" for use in value.uses)
 
 
 def _is_argument(value: ir.Value) -> bool:
