@@ -148,6 +148,8 @@ def packing_of(
     dim = dims[axis]
     if inner == 1 or (dim is not None and tile.layout.within(dim) * tile.layout.neighbours(dim) > 1):
         return None
+    if tile.width > 1 and tile.layout.vector_dim in dims[:axis]:
+        return None  # the elements of a fragment are in a run each
     steps = 1
     if dim is not None and dim == tile.layout.vector_dim:
         steps, strides[dim] = tile.layout.vector[dim], inner

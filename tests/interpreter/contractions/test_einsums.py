@@ -24,6 +24,7 @@ FORMS = [
     ("ij,j,jk->ik", (16, 32), (32,), (32, 24)),
     ("i,ij,jk,k->ik", (16,), (16, 32), (32, 24), (24,)),
     ("ij,jk,kl->il", (12, 16), (16, 20), (20, 8)),
+    ("xyi,jyx->ij", (4, 5, 6), (6, 5, 4)),  # a thread has several j, and all x of each
 ]
 
 

@@ -835,3 +835,24 @@ func.func private @split(%x: memref<?x3xf32> {fuse.align = 16 : i64}, %y: memref
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 2, 1, 1>, lanes = array<i64: 4, 8, 1>, warps = array<i64: 1, 1, 1>, repeats = array<i64: 1, 1, 4>, blocks = array<i64: 1, 1, 1>}
+// A thread has two rows, and four neighbours of each: the two elements of a fragment are apart, and no run has both.
+// CHECK-LABEL: gpu.func @rows_apart
+// CHECK-NOT: memref.collapse_shape
+// CHECK: memref.load %{{.*}} : memref<8x5x4xf32>
+// CHECK-NOT: memref.collapse_shape
+// CHECK: gpu.return
+func.func private @rows_apart(%x: memref<8x5x4xf32> {fuse.align = 16 : i64}, %y: memref<8xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 8, 5, 4>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  scf.forall (%block) in (1) {
+    %0 = vector.transfer_read %x[%c0, %c0, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true, true]} : memref<8x5x4xf32>, vector<8x5x4xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1, 2] : vector<8x5x4xf32> to vector<8xf32>
+    vector.transfer_write %1, %y[%c0] {fuse.dims = array<i64: 0>, fuse.layout = #layout, in_bounds = [true]} : vector<8xf32>, memref<8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
