@@ -59,8 +59,8 @@ LOWER = (
     "lower-flagged-accesses,lower-accumulations,lower-cluster-views,lower-mbarriers,lower-async-copies,"
     f"lower-stage-tiles,{PRODUCTS},lower-warpgroup-control,lower-cluster-ranks,lower-kernel-abi,"
     "lower-shared-memory,lower-ordered-accesses,lower-l2-policies,lower-streaming-accesses,lower-optimization-barriers,"
-    "lower-float8,lower-int8,lower-math,lower-tanh,lower-exponentials{{flush-subnormals={fast}}},lower-divisions,"
-    "lower-shared-divisions,lower-rounded-divisions,lower-contraction,lower-bfloat16,lower-float16,"
+    "lower-float8,lower-int8,lower-tanh,lower-exponentials{{flush-subnormals={fast}}},lower-divisions,"
+    "lower-shared-divisions,lower-rounded-divisions,lower-math,lower-contraction,lower-bfloat16,lower-float16,"
     "lower-float-to-int"
 )
 """One thread's code to where upstream's conversion to NVVM begins."""

@@ -26,6 +26,7 @@ class Target:
         has_tma: bulk and tensor copies, bulk prefetches, and mbarriers that count their bytes.
         has_dependent_launch: programmatic dependent launch (`griddepcontrol`).
         has_vector_reductions: `red` of two and four floats at once.
+        has_packed_float32: `fma`, `add` and `mul` of two floats at once, in a pair of registers.
         has_setmaxnreg: `setmaxnreg`, which moves registers between warpgroups.
         has_wgmma: products of warpgroups, Hopper's `wgmma`.
         has_tcgen05: products in tensor memory, Blackwell's `tcgen05`; mlirfuse has no instruction family for it yet.
@@ -46,6 +47,7 @@ class Target:
     has_tma: bool = False
     has_dependent_launch: bool = False
     has_vector_reductions: bool = False
+    has_packed_float32: bool = False
     has_setmaxnreg: bool = False
     has_wgmma: bool = False
     has_tcgen05: bool = False

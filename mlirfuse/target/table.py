@@ -48,7 +48,9 @@ _HOPPER = Target(  # H100
     has_dependent_launch=True,
     has_vector_reductions=True,
 )
-_BLACKWELL = replace(_HOPPER, chip="sm_100", ptx=86, sms=148, l2_bytes=126 << 20)  # B200
+_BLACKWELL = replace(  # B200
+    _HOPPER, chip="sm_100", ptx=86, sms=148, l2_bytes=126 << 20, has_packed_float32=True
+)
 _ULTRA = replace(_BLACKWELL, chip="sm_103", ptx=88)  # B300
 _THOR = replace(  # Jetson AGX Thor
     _BLACKWELL, chip="sm_110", ptx=90, sms=20, threads_per_sm=1536, blocks_per_sm=24, l2_bytes=32 << 20
@@ -63,6 +65,7 @@ _WORKSTATION = replace(  # RTX PRO 6000 Blackwell
     threads_per_sm=1536,
     blocks_per_sm=24,
     l2_bytes=128 << 20,
+    has_packed_float32=True,
 )
 _SPARK = replace(_WORKSTATION, chip="sm_121", ptx=88, sms=48, l2_bytes=24 << 20)  # GB10
 

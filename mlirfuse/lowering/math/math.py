@@ -1,30 +1,38 @@
-"""`lower-math`: math functions whose upstream lowering is less precise than the op."""
+"""`lower-math`: math functions for which upstream calls libdevice where LLVM has an intrinsic."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
 from mlir.dialects import llvm
 
-from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.kernel_func import has_target, kernels, target_of_kernel
+from mlirfuse.lowering.math.elements import by_element
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, ops_named
 
 
 @dataclass(frozen=True)
 class LowerMath(Pass):
-    """Lowers `math.sqrt` to LLVM's intrinsic, which the backend rounds correctly.
+    """Lowers `math.sqrt` and `math.fma` to intrinsics of LLVM, which the backend rounds correctly.
 
     Upstream calls libdevice's `__nv_sqrtf`, which asks `__nvvm_reflect("__CUDA_PREC_SQRT")`; LLVM 22 answers 0
     whatever the module's flags say, and the square root comes out as `sqrt.approx`. The intrinsic gives `sqrt.rn`, and
     `sqrt.approx` only under `fastmath<afn>`. (`llvm.intr.sqrt` would not do: `convert-gpu-to-nvvm` refuses it.)
 
+    Of `__nv_fmaf` and `__nv_fma` the same instructions come out, but LLVM links and inlines a call for each product of
+    a tile: that took most of the time of compiling a product in float32. Vectors become scalars where the target packs
+    two products into an instruction, whose pairs of registers schedules do not count.
+
     ```mlir
     %r = math.sqrt %x : vector<4xf32>
+    %p = math.fma %a, %b, %c : vector<4xf32>
     // lower-math
     %r = llvm.call_intrinsic "llvm.sqrt"(%x) : (vector<4xf32>) -> vector<4xf32>
+    %p = llvm.intr.fma(%a, %b, %c) : (vector<4xf32>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>
     ```
     """
 
@@ -35,13 +43,42 @@ class LowerMath(Pass):
         for func in kernels(module):
             roots = ops_named(func.operation, "math.sqrt")
             for op in roots:
-                with ir.InsertionPoint(op), op.location:
-                    # The same bits under another dialect's attribute: `fastmath<afn>` in both.
-                    flags = ir.Attribute.parse(str(op.attributes["fastmath"]).replace("#arith.", "#llvm."))
-                    call = llvm.CallIntrinsicOp(
-                        op.results[0].type, "llvm.sqrt", [op.operands[0]], [], [], fastmathFlags=flags
-                    )
-                op.results[0].replace_all_uses_with(call.results[0])
-                erase(op)
+                _replace(op, _root)
             if roots:
                 remarks.applied(self, f"{len(roots)} square roots are rounded correctly", func)
+            fused = [op for op in ops_named(func.operation, "math.fma") if _is_single_or_double(op.results[0].type)]
+            apart = bool(fused) and has_target(func) and target_of_kernel(func).has_packed_float32
+            for op in fused:
+                _replace(op, _multiply_add_each if apart else _multiply_add)
+            if fused:
+                remarks.applied(self, f"{len(fused)} multiply-adds call no library", func)
+
+
+def _replace(op: ir.Operation, lowered: Callable[[ir.Operation], ir.Value]) -> None:
+    with ir.InsertionPoint(op), op.location:
+        value = lowered(op)
+    op.results[0].replace_all_uses_with(value)
+    erase(op)
+
+
+def _root(op: ir.Operation) -> ir.Value:
+    # The same bits under another dialect's attribute: `fastmath<afn>` in both.
+    flags = ir.Attribute.parse(str(op.attributes["fastmath"]).replace("#arith.", "#llvm."))
+    call = llvm.CallIntrinsicOp(op.results[0].type, "llvm.sqrt", [op.operands[0]], [], [], fastmathFlags=flags)
+    return call.results[0]
+
+
+def _multiply_add(op: ir.Operation) -> ir.Value:
+    type_ = op.results[0].type
+    if isinstance(type_, ir.VectorType) and type_.rank != 1:
+        return _multiply_add_each(op)
+    return llvm.FMAOp(*op.operands).result
+
+
+def _multiply_add_each(op: ir.Operation) -> ir.Value:
+    return by_element(lambda a, b, c: llvm.FMAOp(a, b, c).result, *op.operands)
+
+
+def _is_single_or_double(type_: ir.Type) -> bool:
+    element = ir.VectorType(type_).element_type if isinstance(type_, ir.VectorType) else type_
+    return isinstance(element, ir.F32Type | ir.F64Type)

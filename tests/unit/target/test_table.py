@@ -45,6 +45,7 @@ INSTRUCTIONS = {
         "red.global.add.v2.f32 [%d0], {%f0, %f1};",
         "red.global.add.v4.f32 [%d0], {%f0, %f1, %f0, %f1};",
     ),
+    "has_packed_float32": ("fma.rn.f32x2 %d0, %d1, %d2, %d3;", "add.rn.f32x2 %d0, %d1, %d2;"),
     "has_clusters": ("barrier.cluster.arrive;", "barrier.cluster.wait;", "mapa.shared::cluster.u32 %r0, %r1, %r2;"),
     "has_setmaxnreg": ("setmaxnreg.inc.sync.aligned.u32 64;",),
     "has_wgmma": (

@@ -1,4 +1,5 @@
 // RUN: mlirfuse-opt --lower-math %s | FileCheck %s
+// RUN: mlirfuse-opt --lower-attach-target --target=sm_100a --lower-math %s | FileCheck %s --check-prefix=PACKED
 // RUN: mlirfuse-opt --lower-attach-target --lower-kernel-abi --lower-math --emit=ptx %s | FileCheck %s --check-prefix=PTX
 
 gpu.module @roots {
@@ -31,6 +32,33 @@ gpu.module @roots {
     %v = memref.load %x[%t] : memref<?xf32>
     %e = math.exp %v : f32
     memref.store %e, %y[%t] : memref<?xf32>
+    gpu.return
+  }
+}
+
+gpu.module @products {
+  // A product of single or double precision calls no function of libdevice. Where instructions could multiply pairs, it
+  // is of an element.
+  // CHECK-LABEL: gpu.func @products
+  // PACKED-LABEL: gpu.func @products
+  // CHECK: llvm.intr.fma(%{{.*}}, %{{.*}}, %{{.*}}) : (vector<2xf32>, vector<2xf32>, vector<2xf32>) -> vector<2xf32>
+  // PACKED-COUNT-2: llvm.intr.fma(%{{.*}}, %{{.*}}, %{{.*}}) : (f32, f32, f32) -> f32
+  // CHECK: llvm.intr.fma(%{{.*}}, %{{.*}}, %{{.*}}) : (f64, f64, f64) -> f64
+  // CHECK: math.fma %{{.*}} : f16
+  // PTX-LABEL: .entry products(
+  // PTX: fma.rn.f32
+  // PTX: fma.rn.f64
+  gpu.func @products(%x: memref<64xf32>, %y: memref<64xf64>, %z: memref<64xf16>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %v = vector.load %x[%t] : memref<64xf32>, vector<2xf32>
+    %p = math.fma %v, %v, %v : vector<2xf32>
+    vector.store %p, %x[%t] : memref<64xf32>, vector<2xf32>
+    %w = memref.load %y[%t] : memref<64xf64>
+    %q = math.fma %w, %w, %w : f64
+    memref.store %q, %y[%t] : memref<64xf64>
+    %h = memref.load %z[%t] : memref<64xf16>
+    %r = math.fma %h, %h, %h : f16
+    memref.store %r, %z[%t] : memref<64xf16>
     gpu.return
   }
 }
