@@ -8,8 +8,9 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
+from mlirfuse.analysis.contractions.epilogue_work import epilogue_work
 from mlirfuse.analysis.extent_hints import expected_extents
-from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
@@ -65,19 +66,11 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         residual_bytes=_residual_bytes(kernel, space, contraction),
         scattered=(not set(units[0]) <= set(tiled[0]), not set(units[1]) <= set(tiled[1])),
         batch_reads=() if all(map(all, reads)) else reads,
+        one_array=operands[0].source == operands[1].source,
         arrays=(len(sides[0]), len(sides[1])),
-        stored=_stored(kernel, space, contraction),
+        epilogue=epilogue_work(kernel, space, contraction),
         hints=tuple(expected[d] for d in (*contraction.batch, contraction.m, contraction.n)),
     )
-
-
-def _stored(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> float:
-    """Results of the kernel that are as large as a product's, for each of several products; 1 for one product."""
-    count = len(contraction.pairs)
-    if count == 1:
-        return 1.0
-    returned = [space.value_axes[value] for value in body(kernel)[-1].operands]
-    return sum({contraction.m, contraction.n} <= set(axes) for axes in returned) / count
 
 
 def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:

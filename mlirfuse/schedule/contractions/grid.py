@@ -210,8 +210,11 @@ class ContractionGrid:
         groups = ceil(self.counts[0] / down)
         rows_read = rows * (1 if group + columns * across / self.counts[1] <= kept else ceil(self.counts[1] / across))
         columns_read = columns * (1 if columns + group <= kept else groups)
-        written = prod(self.sides) * self.problem.stored * (self.problem.element.bytes + self.problem.residual_bytes)
-        return first * rows_read + second * columns_read + self.batch * written
+        written = prod(self.sides) * (self.problem.work.written + self.problem.work.read)
+        fetched = first * rows_read + second * columns_read
+        if self.problem.one_array and (rows <= kept or (down, across) == self.counts):
+            fetched -= min(first * rows, second * columns)
+        return fetched + self.batch * written
 
     def fetches(self, part_bytes: Sequence[float]) -> tuple[int, int]:
         """For each side, products that fetch a part of the operand anew: where the operand lacks a batch dimension,

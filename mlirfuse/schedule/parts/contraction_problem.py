@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlirfuse.schedule.parts.epilogue_work import EpilogueWork
 from mlirfuse.support.dtypes import DType
 from mlirfuse.support.precision import FAST_ACCUM, IEEE
 
@@ -39,9 +40,10 @@ class ContractionProblem:
             operands have all.
         scattered: for each operand whether its memory is contiguous along none of its tile's dimensions, so that each
             element of a tile lies in a sector of its own.
+        one_array: whether both operands are one array, as of a Gram matrix, which is then fetched for both at once.
         arrays: operands A and operands B: of several products of this shape that share an operand, one of these is 1
             and the other is the number of products.
-        stored: results of the kernel with a row for each m and a column for each n, for each product.
+        epilogue: what follows the product for each of its elements; None where it is only stored, as operands are.
         hints: of each of (*batch, m, n) that is None what it is expected to be, as far as anybody says so; the others
             are None. Empty where there is no hint.
     """
@@ -66,8 +68,9 @@ class ContractionProblem:
     step_divides: int = 0
     batch_reads: tuple[tuple[bool, bool], ...] = ()
     scattered: tuple[bool, bool] = (False, False)
+    one_array: bool = False
     arrays: tuple[int, int] = (1, 1)
-    stored: float = 1.0
+    epilogue: EpilogueWork | None = None
     hints: tuple[int | None, ...] = ()
 
     @property
@@ -76,6 +79,11 @@ class ContractionProblem:
         extents = (*self.batch, self.m, self.n)
         hints = self.hints or (None,) * len(extents)
         return tuple(hint if extent is None else extent for extent, hint in zip(extents, hints, strict=True))
+
+    @property
+    def work(self) -> EpilogueWork:
+        """`epilogue`, or that of a product which is only stored, in the operands' type."""
+        return self.epilogue or EpilogueWork(self.element.bytes, self.residual_bytes, int(self.residual_bytes > 0))
 
     @property
     def batch_reads_of(self) -> tuple[tuple[bool, bool], ...]:

@@ -16,6 +16,7 @@ from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.parts.epilogue_work import EpilogueWork
 from mlirfuse.schedule.predict import Prediction
 from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
 from mlirfuse.schedule.schedule import Schedule
@@ -144,3 +145,33 @@ def test_every_machine_and_type_has_predictions(chip: str, dtype: mf.DType) -> N
     for schedule in schedules:
         found = predict_contraction(schedule, given, machine)
         assert 1 < found.microseconds < 1e5
+
+
+def test_what_follows_a_product_takes_bytes_and_instructions(h200: MachineModel) -> None:
+    """Results and arguments of four bytes, special functions, and loads that wait for the last product."""
+    given = problem(8192, 8192, 128)
+    schedule = with_contraction(wgmma_schedule(given, 128, 128, consumer_groups=2), raster=8)
+    plain = predict_contraction(schedule, given, h200)
+    stored = predict_contraction(schedule, replace(given, epilogue=EpilogueWork(written=4, read=4)), h200)
+    assert stored.dram - plain.dram == pytest.approx(6 * 8192**2 / h200.dram_bandwidth * 1e6)
+    computed = predict_contraction(schedule, replace(given, epilogue=EpilogueWork(2, 0, 0, 40, 2)), h200)
+    assert computed.issue == pytest.approx(h200_rounds(8192, 128) * 128**2 * 40 / h200.issue_per_sm * 1e6)
+    assert computed.special > 0
+    assert plain.issue == plain.special == 0
+    loaded = predict_contraction(schedule, replace(given, epilogue=EpilogueWork(2, 4, 1)), h200)
+    copied = predict_contraction(schedule, replace(given, epilogue=EpilogueWork(2, 2, 1), residual_bytes=2), h200)
+    assert loaded.latency > copied.latency
+
+
+def h200_rounds(extent: int, tile: int) -> int:
+    """Tiles of the busiest SM of a square result."""
+    return -(-((extent // tile) ** 2) // 132)
+
+
+def test_an_array_that_is_both_operands_is_fetched_once(h200: MachineModel) -> None:
+    """Where the tiles of one product run together, or the L2 holds the array."""
+    given = problem(256, 256, 16384, batch=(16,), k_contiguous=(False, False))
+    schedule = wgmma_schedule(given, 128, 128, split=2)
+    apart = predict_contraction(schedule, given, h200).dram
+    once = predict_contraction(schedule, replace(given, one_array=True), h200).dram
+    assert apart - once == pytest.approx(16 * 256 * 16384 * 2 / h200.dram_bandwidth * 1e6)

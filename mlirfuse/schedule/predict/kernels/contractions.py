@@ -7,8 +7,10 @@ from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.several import joined, joined_schedule
 from mlirfuse.schedule.contractions.stages import block_bytes
+from mlirfuse.schedule.contractions.step_times import StepTimes
 from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS, accumulator_registers
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict.counts.epilogues import epilogue_seconds, issue_seconds, special_seconds
 from mlirfuse.schedule.predict.counts.split_sums import meeting_seconds
 from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction
@@ -18,15 +20,6 @@ from mlirfuse.schedule.schedule import Schedule
 RING_SHARPNESS = 9.0
 """`Prediction.sharpness` of loops along k: a ring of stages lets copies run ahead of products, so that the longest part
 hides most of the others."""
-
-EPILOGUE_CYCLES = 8
-"""Cycles in which a thread converts an accumulator, and stores it through shared memory."""
-
-STAGED_COLUMNS = 8
-"""The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
-
-UNSTAGED = 4
-"""Bytes that transposed tiles store for each byte of a result that is not staged: of parts of sectors."""
 
 
 def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine: MachineModel) -> Prediction:
@@ -48,9 +41,9 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
         shared=steps * step.shared,
         dsmem=0.0,
         tensor=steps * step.tensor,
-        issue=steps * step.issue,
-        special=0.0,
-        latency=US * grid.turns * grid.steps * step.chain,
+        issue=steps * step.issue + US * grid.rounds * issue_seconds(grid),
+        special=US * grid.rounds * special_seconds(grid),
+        latency=US * max(grid.turns * grid.steps * step.chain, _alternating_seconds(grid, step)),
         blocks=0.0,
         exposed=US * _exposed_seconds(grid),
         synchronisation=US * meeting_seconds(grid),
@@ -83,15 +76,19 @@ def _met_in_clusters(grid: ContractionGrid) -> int:
     return contraction.split if contraction.reduction == "cluster" else 1
 
 
+def _alternating_seconds(grid: ContractionGrid, step: StepTimes) -> float:
+    """Time of consumer groups that alternate over tiles, each of which computes its epilogue before its next tile."""
+    groups = grid.contraction.consumer_groups
+    if groups == 1:
+        return 0.0
+    products = grid.steps * max(step.tensor, step.shared, step.copies)
+    return grid.rounds / groups * (products + epilogue_seconds(grid))
+
+
 def _exposed_seconds(grid: ContractionGrid) -> float:
     """The first stage of a block, and the results of its tiles."""
     machine, contraction = grid.machine, grid.contraction
-    first = machine.dram_latency
-    results = EPILOGUE_CYCLES * grid.schedule.layout.elements_per_thread / machine.clock
-    if contraction.split == 1:
-        written = grid.tile[0] * grid.tile[1] * grid.problem.element.bytes * grid.problem.stored
-        unstaged = contraction.swapped and (grid.problem.n or 1) % STAGED_COLUMNS
-        results = max(results, (UNSTAGED if unstaged else 1) * written / machine.dram_bandwidth_per_sm)
+    first, results = machine.dram_latency, epilogue_seconds(grid)
     if contraction.consumer_groups > 1:
         return first + results
     if contraction.persistent:

@@ -1,0 +1,79 @@
+"""What the ops behind a contraction take on each tile of the result."""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlirfuse.schedule.contractions.grid import ContractionGrid
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.contraction_registers import (
+    OTHER_REGISTERS,
+    accumulator_registers,
+    consumer_registers,
+)
+from mlirfuse.schedule.model.machine import PARTITIONS, WARPGROUP
+from mlirfuse.schedule.parts.contraction import SLICED
+from mlirfuse.schedule.predict.facts import DEPENDENT_CYCLES, INDEPENDENT
+
+STORE_CYCLES = 8
+"""Cycles in which a thread converts an accumulator, and stores it through shared memory."""
+
+ROLLED = 8
+"""Elements of a thread in 16 columns of a warpgroup's rows: what an epilogue loads of an argument at once that works on
+fragments one by one, as consumer groups do, or in a loop (`fuse-roll-stores`)."""
+
+STAGED_COLUMNS = 8
+"""The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
+
+UNSTAGED = 4
+"""Bytes that transposed tiles store for each byte of a result that is not staged: of parts of sectors."""
+
+
+def issue_seconds(grid: ContractionGrid) -> float:
+    """Time of an SM's schedulers for the instructions of one block's epilogue, in the mean over blocks of a split."""
+    return prod(grid.tile) * grid.problem.work.instructions / grid.contraction.split / grid.machine.issue_per_sm
+
+
+def special_seconds(grid: ContractionGrid) -> float:
+    """Time of an SM's special-function units for the same."""
+    return prod(grid.tile) * grid.problem.work.special / grid.contraction.split / grid.machine.special_per_sm
+
+
+def epilogue_seconds(grid: ContractionGrid) -> float:
+    """Time from the last product of a tile to its last store, where nothing overlaps with it."""
+    machine, contraction, work = grid.machine, grid.contraction, grid.problem.work
+    results = STORE_CYCLES * grid.schedule.layout.elements_per_thread / machine.clock
+    if contraction.split == 1:
+        written = prod(grid.tile) * work.written
+        unstaged = contraction.swapped and (grid.problem.n or 1) % STAGED_COLUMNS
+        results = max(results, (UNSTAGED if unstaged else 1) * written / machine.dram_bandwidth_per_sm)
+    return max(results, special_seconds(grid)) + _computing_seconds(grid) + _loading_seconds(grid)
+
+
+def _elements(grid: ContractionGrid) -> float:
+    """Elements of a thread in the epilogue, for which blocks of a split have slices of the tile, or one has all."""
+    shared_out = grid.contraction.split if grid.contraction.reduction in SLICED else 1
+    return grid.schedule.layout.elements_per_thread / shared_out
+
+
+def _computing_seconds(grid: ContractionGrid) -> float:
+    """Time in which a thread issues the instructions for its elements: those of its warp wait for one another, and take
+    turns with those of other warps of its scheduler.
+    """
+    layout = grid.schedule.layout
+    turns = max(INDEPENDENT * DEPENDENT_CYCLES, layout.threads / (WARP * PARTITIONS))
+    return _elements(grid) * grid.problem.work.instructions * turns / grid.machine.clock
+
+
+def _loading_seconds(grid: ContractionGrid) -> float:
+    """Time in which a thread waits for what it loads, as much at once as it has registers for.
+
+    An argument of the type and order of a result comes through shared memory, with the operands.
+    """
+    contraction, layout, problem = grid.contraction, grid.schedule.layout, grid.problem
+    copied = contraction.family.is_asynchronous and problem.residual_bytes > 0
+    loads = _elements(grid) * max(0.0, problem.work.arguments - copied)
+    sums = accumulator_registers(layout, problem.accumulator.bytes)
+    spare = consumer_registers(max(1, layout.threads // WARPGROUP)) - sums - OTHER_REGISTERS
+    at_once = ROLLED if contraction.consumer_groups > 1 else max(ROLLED, spare)
+    return loads / at_once * grid.machine.dram_latency
