@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.contractions.checks import check_contraction
+from mlirfuse.schedule.contractions.checks import MOST_AT_ONCE, check_contraction, words_at_once
 from mlirfuse.schedule.contractions.family import FamilySchedules, family_schedules
 from mlirfuse.schedule.contractions.grid import SHARED_COPY, contiguous_bytes, extents_of, own_products, tile_count
 from mlirfuse.schedule.contractions.several import apart, joined, joined_schedule
 from mlirfuse.schedule.contractions.slices import with_slices
-from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, fits_block
+from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, block_bytes, fits_block
 from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS
-from mlirfuse.schedule.parts.contraction import LONGEST_SUM
+from mlirfuse.schedule.model.residency import blocks_by_memory, resident_blocks
+from mlirfuse.schedule.parts.contraction import LONGEST_SUM, WHOLE
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, Target
@@ -159,7 +160,7 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
             if 1 < split <= most:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
                 yield _streaming(parts, problem, target)
-                if meets and schedule.contraction.family.is_asynchronous:
+                if meets and split * count <= _resident(schedule, problem, target):
                     yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem, target))
 
 
@@ -211,19 +212,47 @@ def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
     return replace(schedule, contraction=replace(contraction, raster=RASTER, persistent=persistent))
 
 
+def _resident(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
+    """Blocks that are resident at once whatever registers ptxas takes; one an SM of an asynchronous family."""
+    contraction, threads = schedule.contraction, schedule.layout.threads
+    assert contraction is not None
+    if contraction.family.is_asynchronous:
+        return target.sms
+    by_registers = resident_blocks(threads, target.max_registers_per_thread, target)
+    return target.sms * min(by_registers, blocks_by_memory(threads, block_bytes(schedule, problem), target))
+
+
 def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     """The schedules of a split whose partials are combined by slices, and through flag-in-data exchanges where these
     take them.
 
-    Such blocks stage no results, so that the ring has all of the shared memory.
+    Such blocks stage no results, so that the ring of an asynchronous family has all of the shared memory.
     """
     contraction = schedule.contraction
     assert contraction is not None
+    if not contraction.family.is_asynchronous:
+        for reduction in WHOLE:
+            meeting = with_slices(schedule, reduction)
+            if _reads_at_once(meeting) and _is_legal(meeting, problem):
+                yield meeting
+        return
     stage_bytes = sum(schedule.tile[-2:]) * contraction.k * problem.element.bytes
     stages = min(MOST_STAGES, (target.shared_per_block - SPARE_BYTES) // stage_bytes)
     deep = replace(schedule, contraction=replace(contraction, stages=stages))
     yield with_slices(deep)
     by_flags = with_slices(deep, "flagged")
-    assert by_flags.contraction is not None
-    if check_contraction(by_flags.contraction, by_flags.tile, by_flags.layout, problem) is None:
+    if _is_legal(by_flags, problem):
         yield by_flags
+
+
+def _reads_at_once(schedule: Schedule) -> bool:
+    """Whether threads have registers for the partial sums of their elements of a slice."""
+    contraction = schedule.contraction
+    assert contraction is not None
+    assert contraction.second_stage_layout is not None
+    return words_at_once(contraction, contraction.second_stage_layout) <= MOST_AT_ONCE
+
+
+def _is_legal(schedule: Schedule, problem: ContractionProblem) -> bool:
+    assert schedule.contraction is not None
+    return check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem) is None

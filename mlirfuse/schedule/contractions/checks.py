@@ -20,8 +20,8 @@ from mlirfuse.support.renamed_names import not_one_of
 from mlirfuse.target import Target
 from mlirfuse.target.instructions import FAMILIES
 
-MOST_FLAGGED = 128
-"""Words that a thread takes out of flagged buffers at once, at most: they wait for each other in registers."""
+MOST_AT_ONCE = 128
+"""Partial sums that a thread reads at once, at most: they wait for each other in registers."""
 
 
 def ring_bytes(schedule: ContractionSchedule, tile: tuple[int, ...], problem: ContractionProblem) -> int:
@@ -148,6 +148,12 @@ def _check_consumer_groups(
     return None
 
 
+def words_at_once(schedule: ContractionSchedule, second_stage: BlockedLayout) -> int:
+    """Partial sums that a thread reads at once of a slice of rows, for which threads have a layout."""
+    rows, columns = second_stage.rank - 2, second_stage.rank - 1
+    return schedule.split * second_stage.fragments(rows) * second_stage.fragments(columns) * second_stage.vector[-1]
+
+
 def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: BlockedLayout) -> str | None:
     rows = schedule.slice_rows(tile[-2])
     if tile[-2] % rows:
@@ -156,15 +162,9 @@ def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: 
         return "slices need a second_stage_layout"
     if schedule.reduction == "cluster" and schedule.split > 8:
         return f"a cluster has 8 blocks at most, not {schedule.split}"
-    second_stage = schedule.second_stage_layout
-    words = (
-        schedule.split
-        * second_stage.fragments(len(tile) - 2)
-        * second_stage.fragments(len(tile) - 1)
-        * second_stage.vector[-1]
-    )
-    if schedule.reduction == "flagged" and words > MOST_FLAGGED:
-        return f"a thread would read {words} flagged words at once, more than {MOST_FLAGGED}"
+    words = words_at_once(schedule, schedule.second_stage_layout)
+    if schedule.reduction == "flagged" and words > MOST_AT_ONCE:
+        return f"a thread would read {words} flagged words at once, more than {MOST_AT_ONCE}"
     if schedule.second_stage_layout.threads != layout.threads:
         return (
             f"the second stage has {schedule.second_stage_layout.threads} threads, the accumulators' layout "

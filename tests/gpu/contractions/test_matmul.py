@@ -78,6 +78,7 @@ def test_wide_warps_are_exact(form: str, tile: tuple[int, int]) -> None:
 RESIDENT = 132  # SMs of an H200
 LARGE_SPLITS = [(Product(256, 384, 4096), 128, 128, split, "wgmma") for split in (1, 2, 8, 13, 64)]
 LARGE_SPLITS += [(Product(100, 200, 4096), 64, 64, split, "mma") for split in (2, 8, 13, 64)]
+LARGE_SPLITS += [(Product(64, 64, 4096, dtype="float32"), 64, 64, split, "fma") for split in (13, 64, 128)]
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)

@@ -26,6 +26,7 @@ from mlirfuse.schedule.contractions.families.wgmma import (
 )
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.model.contraction_registers import PROMOTED_SETS, PROMOTED_STEP_SETS, fits_promoted
+from mlirfuse.schedule.parts.contraction import WHOLE
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import target_of
 from tests.support.contractions.precisions import PreciseProduct
@@ -105,6 +106,9 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
             split_product = replace(product, m=2 * m - 8, n=2 * n - 8) if waits else product
             schedule = pinned_schedule(split_product, m, n, split, reduction, instruction)
             yield f"{instruction} {m}x{n} {reduction}", split_product, schedule
+    for (m, n), reduction in (((m, n), reduction) for m, n in FMA_TILES for reduction in WHOLE):
+        product = Product(m, n, 4096, "nn", "float32")
+        yield f"fma {m}x{n} {reduction} of 128 blocks", product, pinned_schedule(product, m, n, 128, reduction, "fma")
 
 
 SCHEDULES = {name: (product, schedule) for name, product, schedule in _schedules()}

@@ -11,12 +11,13 @@ import mlirfuse as mf
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.contractions.candidates import CLUSTER_COLUMNS, CLUSTERS, RASTER, SQUARE, candidates
-from mlirfuse.schedule.contractions.checks import check_contraction
+from mlirfuse.schedule.contractions.checks import MOST_AT_ONCE, check_contraction, words_at_once
 from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
 from mlirfuse.schedule.contractions.families.wgmma import BETWEEN_TILES, wgmma_schedule
 from mlirfuse.schedule.contractions.grid import tile_count
 from mlirfuse.schedule.contractions.slices import with_slices
-from mlirfuse.schedule.parts.contraction import LONGEST_SUM, ContractionSchedule
+from mlirfuse.schedule.model.residency import resident_blocks
+from mlirfuse.schedule.parts.contraction import LONGEST_SUM, WHOLE, ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
@@ -40,6 +41,28 @@ def test_large_parts_meet_by_slices() -> None:
     for m, n, k in ((512, 512, 65536), (384, 512, 32768), (768, 768, 8192), (512, 1024, 16384)):
         schedule, contraction = chosen(problem(m, n, k))
         assert (schedule.tile, contraction.reduction) == ((128, 128), "grid_sync"), (m, n, k)
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
+def test_blocks_that_copy_by_threads_meet_too(chip: str) -> None:
+    """As far as all are resident whatever registers ptxas takes, and threads have registers for what they add up."""
+    target = target_of(chip)
+    for given in (problem(64, 64, 131072, mf.float32), problem(100, 200, 4096, row_bytes=8)):
+        meeting = [
+            (schedule, contraction)
+            for schedule in candidates(given, target)
+            if (contraction := schedule.contraction) is not None and contraction.reduction in WHOLE
+        ]
+        assert {contraction.reduction for _, contraction in meeting} == set(WHOLE)
+        for schedule, contraction in meeting:
+            assert check_contraction(contraction, schedule.tile, schedule.layout, given) is None
+            blocks = tile_count(schedule, given) * contraction.split
+            held = resident_blocks(schedule.layout.threads, target.max_registers_per_thread, target)
+            assert blocks <= held * target.sms
+            assert contraction.second_stage_layout is not None
+            assert words_at_once(contraction, contraction.second_stage_layout) <= MOST_AT_ONCE
+    schedule, contraction = chosen(problem(128, 128, 65536, mf.float32), chip)
+    assert (contraction.instruction, contraction.reduction) == ("fma", "grid_sync")
 
 
 def test_operands_that_the_l2_does_not_keep_are_streamed_through_it() -> None:
