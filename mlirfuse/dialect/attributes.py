@@ -109,16 +109,12 @@ GRID_REDUCTION = declare(
     set_by="compiler/compile",
     read_by="fuse-assign-schedule, fuse-mix-order-reduction, fuse-fold-empty",
 )
-ATTEMPTS = declare(
-    "attempts",
-    DICTIONARY,
-    _HOST,
-    "Schedules that were tried and spilled registers, in order, by kernel.",
-    set_by="passes/kernels/schedule_attempts",
-    read_by="passes/kernels/schedule_attempts",
-)
+_TRIED, _TRIED_BY = "Schedules that were tried and spilled, in order, by kernel.", "passes/kernels/schedule_attempts"
+ATTEMPTS = declare("attempts", DICTIONARY, _HOST, _TRIED, set_by=_TRIED_BY, read_by=_TRIED_BY)
 _ROWS = "A sum of products is a reduction over rows."
 BY_ROWS = declare("by_rows", UNIT, _ANY, _ROWS, set_by="fuse-permute-operands", read_by="analysis/contractions")
+_SUMMED = "A factor of an einsum's products is summed over indices that no other factor has, before it is multiplied."
+FACTOR_SUM = declare("factor_sum", UNIT, _ANY, _SUMMED, set_by="builder", read_by="fuse-factor-sums")
 PRECISION = declare(
     "precision",
     STRING,
@@ -143,7 +139,7 @@ KERNEL = declare(
     UNIT,
     _TILE,
     "A function that becomes one kernel.",
-    set_by="fuse-segment, passes/fusion/kernel_pair, passes/splitting/row_split, tiling/program",
+    set_by="fuse-segment, passes/kernels/kernel_pair, passes/splitting/row_split, tiling/program",
     read_by="analysis/kernels, compiler/read_host, passes, tools",
 )
 LAUNCH = declare(

@@ -22,9 +22,9 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.fusion.shared_views import shared_views
 from mlirfuse.passes.kernels.host import callee, calls, launches
+from mlirfuse.passes.kernels.kernel_pair import KernelPair
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import too_wide
 from mlirfuse.schedule.choice.proposals import loops

@@ -18,8 +18,8 @@ from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
-from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.host import callee, calls, launches
+from mlirfuse.passes.kernels.kernel_pair import KernelPair
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import schedule_of

@@ -18,9 +18,9 @@ from mlirfuse.analysis.loops.collapsing import Pair, mergeable_pairs
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.dialect.attributes import STRIDES
-from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.collapse_dims import merge_dims, obstacle
 from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC
+from mlirfuse.passes.kernels.kernel_pair import KernelPair
 from mlirfuse.support.rewriting import defining_op, erase_dead
 
 VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")

@@ -31,6 +31,11 @@ LARGE = [
     ("bk,rk->rb", (16, 2048), (1024, 2048)),
     ("mbej,imae->iajb", (24, 32, 32, 24), (24, 24, 32, 32)),
     ("bse,hde->bhsd", (2, 512, 512), (8, 64, 512)),
+    ("bij,jk->bik", (2, 16, 1), (16, 16)),  # a factor's own sum, in the kernel of the product
+    ("bij,jk->bik", (2, 16, 16), (1, 16)),
+    ("bijk,bklj->bli", (2, 8, 16, 1), (2, 16, 8, 16)),
+    ("bijk,bklj->bli", (2, 8, 16, 16), (2, 1, 8, 16)),
+    ("abc,abd->cd", (16, 256, 128), (16, 256, 128)),
 ]
 
 

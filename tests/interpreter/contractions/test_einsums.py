@@ -25,6 +25,12 @@ FORMS = [
     ("i,ij,jk,k->ik", (16,), (16, 32), (32, 24), (24,)),
     ("ij,jk,kl->il", (12, 16), (16, 20), (20, 8)),
     ("xyi,jyx->ij", (4, 5, 6), (6, 5, 4)),  # a thread has several j, and all x of each
+    ("bij,jk->bik", (2, 16, 1), (16, 16)),  # a factor's own sum, in the kernel of the product
+    ("bij,jk->bik", (2, 16, 16), (1, 16)),
+    ("bijk,bklj->bli", (2, 3, 4, 1), (2, 8, 5, 4)),
+    ("bijk,bklj->bli", (2, 3, 1, 8), (2, 8, 5, 4)),
+    ("ij,kl->li", (3, 8), (5, 4)),
+    ("ij,jk->k", (6, 8), (8, 5)),
 ]
 
 

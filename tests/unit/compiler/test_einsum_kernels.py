@@ -16,6 +16,8 @@ from mlirfuse.passmanager.manager import run_pipeline
 THUNDER = [
     ("bij,jk->bik", (2, 16, 16), (16, 16)),
     ("bij,jk->bik", (2, 16, 1), (1, 16)),
+    ("bij,jk->bik", (2, 16, 1), (16, 16)),
+    ("bij,jk->bik", (2, 16, 16), (1, 16)),
     ("bijk,bklj->bli", (2, 8, 16, 16), (2, 16, 8, 16)),
     ("bij,jk->bik", (2, 128, 128), (128, 128)),
     ("bij,jk->bik", (2, 512, 512), (512, 512)),
@@ -39,6 +41,15 @@ def kernels_of(fn: Callable[..., Any], *shapes: tuple[int, ...], dtype: str = "b
 @pytest.mark.parametrize(("equation", "shapes"), [(e, s) for e, *s in THUNDER])
 def test_an_einsum_is_one_kernel(equation: str, shapes: list[tuple[int, ...]], dtype: str) -> None:
     assert len(kernels_of(lambda x, y: mf.einsum(equation, x, y), *shapes, dtype=dtype)) == 1
+
+
+def test_a_factor_is_summed_by_itself_where_that_is_faster() -> None:
+    """Half precision rounds the sum before it is a matrix's; large factors would be read for every row again."""
+    broadcast = ((2, 8, 16, 1), (2, 16, 8, 16))
+    assert len(kernels_of(lambda x, y: mf.einsum("bijk,bklj->bli", x, y), *broadcast, dtype="float32")) == 1
+    assert len(kernels_of(lambda x, y: mf.einsum("bijk,bklj->bli", x, y), *broadcast)) == 2
+    assert len(kernels_of(lambda x, y: mf.einsum("bij,jk->bik", x, y), (2, 512, 1), (512, 512))) == 2
+    assert len(kernels_of(lambda x, y: x * mf.sum(y, axis=0), (16, 16), (16, 16), dtype="float32")) == 2
 
 
 CHAINS: dict[str, tuple[Callable[..., Any], ...]] = {

@@ -18,7 +18,9 @@ from mlirfuse.builder.functions.manipulation import reshape_to
 from mlirfuse.builder.functions.products.einsum_notation import Index
 from mlirfuse.builder.functions.products.sums_of_products import ProductTypes, sum_of_products
 from mlirfuse.builder.state import Access, TensorBase
+from mlirfuse.dialect.attributes import FACTOR_SUM
 from mlirfuse.support.dtypes import DType, bool_
+from mlirfuse.support.rewriting import defining_op
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,14 @@ class Contractor:
         total = reductions.sum(self._operand(term), axes, dtype=self.types.sum)
         return Term(total, tuple(index for d, index in enumerate(term.indices) if d not in axes))
 
+    def _summed_factor(self, term: Term, keep: Collection[Index]) -> Term:
+        """The same of a factor, which is marked: its products may be summed instead."""
+        total = self.summed(term, keep)
+        made = defining_op(total.tensor.value)
+        if total is not term and made is not None and made.name == "linalg.generic":
+            made.attributes[FACTOR_SUM] = ir.UnitAttr.get(made.context)
+        return total
+
     def product(self, left: Term, right: Term, *, keep: Collection[Index], result: tuple[Index, ...] | None) -> Term:
         """The product of two terms, summed over all indices but those to keep.
 
@@ -79,8 +89,10 @@ class Contractor:
         Returns:
             The result, in the type of sums where it is the last one, or no contraction has rounded it.
         """
-        left = self.summed(left, {*keep, *right.named})
-        right = self.summed(right, {*keep, *left.named})
+        alone = [index for index in (*left.indices, *right.indices) if index in (left.named ^ right.named) - {*keep}]
+        left, right = (
+            self._summed_factor(term, {*keep, *other.named}) for term, other in ((left, right), (right, left))
+        )
         own = [left.named, right.named]
         summed = [i for i in left.indices if i in own[1] and i not in keep]
         batch = [i for i in left.indices if i in own[1] and i in keep]
@@ -90,6 +102,8 @@ class Contractor:
         if free and free[-1] in rows:
             left, right, rows, columns = right, left, columns, rows
         loops = {index: loop for loop, index in enumerate((*order, *summed))}
+        if alone and not left.tensor.state.dynamic_products:
+            self._check_static(alone, list(order), left)
         if not summed:
             return Term(self._pointwise(left, right, loops, self._shape(order)), order)
         self._check_static(summed, list(order) if rows and columns else [], left)
