@@ -1,11 +1,12 @@
 """Einsums of real models against torch.einsum, torch.compile, jax.jit(jnp.einsum) and cupy.einsum on one GPU.
 
-    python benchmarks/einsum.py [--only REGEX] [--seconds T] [--others T] [--jobs N] [--out DIR]
+    python benchmarks/einsum.py [--only REGEX] [--seconds T] [--others T] [--no-calls] [--jobs N] [--out DIR]
 
 The equations stand in `survey_programs/einsums.py`. `survey.py` compiles, checks and times them cold, PyTorch's
 contestants in the same rounds; JAX and CuPy then take turns over arrays that do not fit the L2, by wall-clock time over
 many calls, so that the host's time counts where it is longer than the GPU's. The peer of an einsum is the fastest of
-all. Results: `einsum.json`.
+all. `einsum_calls.py` has the host time of warm calls and of views, and what first calls may take. Results go to
+`einsum.json`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import survey
+from einsum_calls import Limit, calls, first_call_limits, host_limits
 from rich.console import Console
 from survey_results import read_rows
 from survey_workers import all_programs
@@ -42,6 +45,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", default="", help="programs whose 'domain name' matches")
     parser.add_argument("--seconds", type=float, default=110.0, help="of the survey")
     parser.add_argument("--others", type=float, default=35.0, help="seconds of JAX and CuPy; 0 for none")
+    parser.add_argument("--no-calls", action="store_true", help="leave the host time of warm calls out")
     parser.add_argument("--jobs", type=int, default=14, help="processes that compile")
     parser.add_argument("--out", type=Path, default=survey.RESULTS / "einsums", help="folder for the results")
     return parser.parse_args(arguments)
@@ -105,7 +109,7 @@ def lead(row: dict[str, Any]) -> float:
     return min(peers) / times["mlirfuse"] if peers and times.get("mlirfuse") else math.inf
 
 
-def report(rows: Sequence[dict[str, Any]], path: Path) -> int:
+def report(rows: Sequence[dict[str, Any]], path: Path, limits: Sequence[Limit] = ()) -> int:
     """Prints and writes all rows, the slowest against its peer first; returns 1 where a target is missed."""
     timed = sorted((row for row in rows if lead(row) < math.inf), key=lead)
     for row in timed:
@@ -120,8 +124,28 @@ def report(rows: Sequence[dict[str, Any]], path: Path) -> int:
     geomean = math.exp(sum(math.log(lead(row)) for row in timed) / max(1, len(timed)))
     wrong = [row["name"] for row in rows if row.get("wrong")]
     console.print(f"geomean {geomean:.2f} of {len(timed)}; below {LEAST}: {len(slow)}; wrong: {wrong}", highlight=False)
-    path.write_text(json.dumps({"geomean": geomean, "below": slow, "wrong": wrong, "rows": timed}, indent=1) + "\n")
-    return int(bool(slow or wrong) or geomean < GEOMEAN)
+    limits = [*limits, *first_call_limits(rows)]
+    for limit in limits:
+        if not limit.holds:
+            text = f"{limit.name}: {limit.value:.2f} {limit.unit}, not {limit.most}"
+            console.print(text, highlight=False, markup=False)
+    lasting = [asdict(limit) for limit in limits if not limit.name.startswith("first call: ") or not limit.holds]
+    content = {"geomean": geomean, "below": slow, "wrong": wrong, "calls": lasting, "rows": timed}
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    held = all(limit.holds for limit in limits)
+    return int(bool(slow or wrong) or geomean < GEOMEAN or not held)
+
+
+def host_times() -> list[Limit]:
+    """The host times of warm calls, with their targets."""
+    from timing import host_us
+
+    from mlirfuse.runtime.device import cuda
+
+    measured = host_us(dict(calls(all_programs(table="einsums"))), cuda.cupy().cuda.runtime.deviceSynchronize)
+    for name, us in measured.items():
+        console.print(f"{us:6.2f} us  {name}", highlight=False, markup=False)
+    return host_limits(measured)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -132,7 +156,7 @@ def main(arguments: list[str] | None = None) -> int:
     rows = read_rows([options.out / "survey.jsonl"])
     if options.others:
         other_peers(rows, options.others)
-    return report(rows, options.out / "einsum.json")
+    return report(rows, options.out / "einsum.json", [] if options.no_calls else host_times())
 
 
 if __name__ == "__main__":

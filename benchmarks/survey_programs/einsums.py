@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from survey_programs.program import Program
+from survey_programs.program import Program, numbers
 
 THUNDER = (
     ("bij,jk->bik", "b=2 i=16 j=16 k=16"),
-    ("bij,jk->bik", "b=2 i=16 j=1 k=16"),
+    ("bij,jk->bik", "b=2 i=16 j=16 k=16 j0=1"),
+    ("bij,jk->bik", "b=2 i=16 j=16 k=16 j1=1"),
     ("bijk,bklj->bli", "b=2 i=8 j=16 k=16 l=8"),
+    ("bijk,bklj->bli", "b=2 i=8 j=16 k=16 l=8 k0=1"),
+    ("bijk,bklj->bli", "b=2 i=8 j=16 k=16 l=8 k1=1"),
+)
+"""The six cases of lightning-thunder's issue 193: two equations, each plain and with an operand that broadcasts; `j0`
+is the extent of j in operand 0, where it has another one."""
+
+LARGER = (
     ("bijk,bklj->bli", "b=4 i=8 j=512 k=512 l=8"),
     ("bij,jk->bik", "b=2 i=128 j=128 k=128"),
     ("bij,jk->bik", "b=2 i=512 j=512 k=512"),
 )
-"""Of lightning-thunder's issue 193, at its sizes and at larger ones."""
+"""The same equations at larger sizes."""
 
 MODELS = {
     "attention": (
@@ -97,7 +105,7 @@ def programs() -> list[Program]:
 
 def _programs() -> Iterator[Program]:
     for dtype in ("bf16", "f32"):
-        for equation, sizes in THUNDER:
+        for equation, sizes in (*THUNDER, *LARGER):
             yield _program("einsum thunder", equation, sizes, dtype)
         for domain, entries in MODELS.items():
             for equation, sizes in entries:
@@ -105,9 +113,10 @@ def _programs() -> Iterator[Program]:
 
 
 def _program(domain: str, equation: str, sizes: str, dtype: str) -> Program:
-    extents = {name: int(value) for name, value in (part.split("=") for part in sizes.split())}
+    extents = numbers(sizes)
     inputs = equation.split("->")[0].split(",")
-    text = " ".join(f"x{n}:{dtype}[{','.join(term)}]" for n, term in enumerate(inputs))
+    shapes = ([str(extents.get(f"{i}{n}", i)) for i in term] for n, term in enumerate(inputs))
+    text = " ".join(f"x{n}:{dtype}[{','.join(shape)}]" for n, shape in enumerate(shapes))
     indices = sorted(set(equation) & set(extents))
     flops = "*".join(["2", *indices]) if len(inputs) == 2 and set(indices) - set(equation.split("->")[1]) else ""
     return Program(domain, _function(equation), text, extents, flops=flops, label=f"{equation} {dtype}")
