@@ -4,7 +4,9 @@ reference.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
+from io import BytesIO
 from pkgutil import iter_modules
 
 from mlir import ir
@@ -30,10 +32,19 @@ def load(context: ir.Context) -> None:
     IRDL may load a dialect only once: a second load into the same context would abort the process.
     """
     with context, ir.Location.unknown():
+        irdl.load_dialects(ir.Module.parse(_definition(), context))
+
+
+@cache
+def _definition() -> bytes:
+    """The dialect's definition as bytecode, which is read in half of the time that it takes to build it."""
+    with ir.Context(load_on_create_dialects=["irdl"]), ir.Location.unknown():
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             dialect = irdl.dialect("fuse")
             with ir.InsertionPoint(dialect.body):
                 for definition in OPS.values():
                     definition.declare()
-        irdl.load_dialects(module)
+        written = BytesIO()
+        module.operation.write_bytecode(written)
+        return written.getvalue()
