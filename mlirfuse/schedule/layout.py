@@ -23,9 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from math import prod
 
+from mlirfuse.schedule.kept import hashed_once, kept_property
 from mlirfuse.support.renamed_names import refuses_old_fields
 
 WARP = 32
@@ -37,6 +38,7 @@ them."""
 
 
 @refuses_old_fields
+@hashed_once
 @dataclass(frozen=True)
 class BlockedLayout:
     """A blocked layout; every field has one entry a tile dimension.
@@ -69,28 +71,29 @@ class BlockedLayout:
     def rank(self) -> int:
         return len(self.vector)
 
-    @cached_property
+    @kept_property
     def threads(self) -> int:
         """Threads of one block."""
         return WARP * prod(self.warps)
 
-    @cached_property
+    @kept_property
     def cluster(self) -> int:
         """Blocks of one cluster."""
         return prod(self.blocks)
 
-    @cached_property
+    @kept_property
     def vector_dim(self) -> int:
         """The dimension along which a thread's elements are contiguous; the innermost if none is."""
         wide = [d for d, v in enumerate(self.vector) if v > 1]
         return wide[0] if wide else self.rank - 1
 
-    @cached_property
+    @kept_property
     def extents(self) -> tuple[int, ...]:
         """Elements that the layout covers in each dimension."""
-        return tuple(self.repeat_stride(d) * self.repeats[d] * self.blocks[d] for d in range(self.rank))
+        parts = zip(self._repeat_strides, self.repeats, self.blocks, strict=True)
+        return tuple([stride * repeats * blocks for stride, repeats, blocks in parts])
 
-    @cached_property
+    @kept_property
     def elements_per_thread(self) -> int:
         return prod(self.repeats) * prod(self.inner) * prod(self.run) * prod(self.vector)
 
@@ -154,9 +157,13 @@ class BlockedLayout:
         """Distance between two repeats of one thread in a dimension, in elements."""
         return self._repeat_strides[dim]
 
-    @cached_property
+    @kept_property
     def _repeat_strides(self) -> tuple[int, ...]:
-        return tuple(self.warps[dim] * self.within(dim) * self.span(dim) for dim in range(self.rank))
+        strides = [warps * lanes * n for warps, lanes, n in zip(self.warps, self.lanes, self.vector, strict=True)]
+        for factors in (self.inner, self.run):
+            if factors:
+                strides = [stride * n for stride, n in zip(strides, factors, strict=True)]
+        return tuple(strides)
 
     def offset(self, dim: int, fragment: int) -> int:
         """Distance from a thread's first element in a dimension to that of a fragment, in elements."""
@@ -189,13 +196,16 @@ class BlockedLayout:
 
     def check(self, tile: tuple[int, ...]) -> str | None:
         """What makes this layout illegal for a tile of these extents, or None."""
+        return _problem(self, tile)
+
+    def _problem(self, tile: tuple[int, ...]) -> str | None:
         within = (self.inner or self.vector, self.run or self.vector)
         factors = (self.vector, self.lanes, self.warps, self.repeats, self.blocks, *within)
         if wrong := [factor for factor in factors if len(factor) != len(tile)]:
             return f"the layout's {wrong[0]} is not one factor for each dimension of the tile {tile}"
         if min(tile, default=1) < 1:
             return f"tile {tile} has no elements"
-        if min(n for factor in factors for n in factor) < 1:
+        if min(map(min, factors)) < 1:
             return "every factor of a layout must be at least 1"
         if prod(self.lanes) != WARP or any(n & (n - 1) for n in self.lanes):
             return f"lanes {self.lanes} must be powers of two whose product is {WARP}"
@@ -243,3 +253,9 @@ class BlockedLayout:
         if unit > self.vector[dim] and extent % self.vector[dim]:
             return f"rows of {extent} are no whole vectors of {self.vector[dim]}, and are shifted to multiples of these"
         return None
+
+
+@lru_cache(maxsize=1024)  # families check what they propose, and so does who asks for all of it
+def _problem(layout: BlockedLayout, tile: tuple[int, ...]) -> str | None:
+    """See `BlockedLayout.check`."""
+    return layout._problem(tile)

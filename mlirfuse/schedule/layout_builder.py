@@ -28,9 +28,11 @@ class LayoutBuilder:
         return -(-extent // held)
 
     def add_lanes(self, dim: int, most: int = WARP) -> None:
-        while self.lanes_left > 1 and self.left(dim) > 1 and self.lanes[dim] < most:
+        left = self.left(dim) if self.lanes_left > 1 else 1  # halved as often as the lanes are doubled
+        while self.lanes_left > 1 and left > 1 and self.lanes[dim] < most:
             self.lanes[dim] *= 2
             self.lanes_left //= 2
+            left = -(-left // 2)
 
     def rest_of_lanes(self, dim: int) -> None:
         self.lanes[dim] *= self.lanes_left

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from mlirfuse.schedule.kept import hashed_once
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 
 
+@hashed_once
 @dataclass(frozen=True)
 class RowReduction:
     """A reduction over some dimensions of a tile, or of a row in it, which leaves a result for each element of others.
@@ -24,6 +26,7 @@ class RowReduction:
     bytes: int
 
 
+@hashed_once
 @dataclass(frozen=True)
 class PersistentLoopProblem:
     """The reductions that a whole grid works on.
@@ -72,6 +75,7 @@ class TransposedProblem:
     mirrored: bool = False
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Problem:
     """A kernel's iteration space and its traffic.

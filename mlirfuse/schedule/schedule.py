@@ -105,7 +105,7 @@ def check_schedule(
         return problem
     if any(schedule.layout.anywhere) and (problem := _check_rows(schedule, reduced)):
         return problem
-    fragments = prod(schedule.layout.fragments(d) for d in range(schedule.layout.rank))
+    fragments = schedule.layout.elements_per_thread // prod(schedule.layout.vector)
     if not 0 <= schedule.shared_spill < fragments or (schedule.shared_spill and schedule.persistence != "registers"):
         return (
             f"{schedule.shared_spill} fragments cannot be spilled to shared memory of the {fragments} that a "
@@ -163,8 +163,9 @@ def _check_residency(schedule: Schedule, target: Target) -> str | None:
 def _check_shared(schedule: Schedule, reduced: frozenset[int]) -> str | None:
     """What makes a schedule illegal whose threads read back from shared memory what they stored there, or None."""
     layout, staged = schedule.layout, schedule.persistent_loop is not None and schedule.persistent_loop.stages > 1
-    is_multi_pass = all(schedule.tile[d] == 1 for d in reduced)  # as chunks of one element are
-    if not staged and (schedule.persistence != "shared" or is_multi_pass):
+    if not staged and schedule.persistence != "shared":
+        return None
+    if not staged and all(schedule.tile[d] == 1 for d in reduced):  # chunks of one element are read again
         return None
     copied = [d for d, extent in enumerate(schedule.tile) if extent == 1 and layout.lanes[d] * layout.warps[d] > 1]
     if copied:

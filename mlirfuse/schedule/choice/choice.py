@@ -49,24 +49,50 @@ def choose_schedule(
 @lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned
 def _chosen(problem: Problem, target: Target, grid_reduction: str, machine: MachineModel) -> Schedule:
     sized, equals = with_extents(problem), _Equals()
+    predictions = _Predictions(sized, machine)
     if grid_reduction == "auto":
         for proposal in block_proposals(problem, target):
-            equals.add(proposal.schedule, predict(proposal.schedule, sized, machine))
+            equals.add(proposal.schedule, predictions.of(proposal.schedule))
     stages = GRID_STAGES if grid_reduction == "auto" else (grid_reduction,)
     for loop in loops(problem, target):
         for stage in stages:
             schedule = with_grid_reduction(loop, stage, target)
-            prediction = predict(schedule, sized, machine)
+            prediction = predictions.of(schedule)
             equals.add(schedule, prediction)
             if prediction.loop_microseconds > equals.most:  # no second stage makes this loop one of the fastest
                 break
     if equals.found:
         if any(problem.hints):
-            equals.keep_fastest(with_extents(replace(problem, hints=())), machine)
+            equals.keep_fastest(_Predictions(with_extents(replace(problem, hints=())), machine))
         return equals.least(sized)
     if grid_reduction != "auto":
         return _chosen(problem, target, "auto", machine)
     raise ScheduleError(too_wide(problem, target), hint="reduce the rows in a function of its own")
+
+
+class _Predictions:
+    """Predictions for one problem; those that an earlier choice for the same problem has asked for are known.
+
+    Where a kernel spills, choices are made again and again with other estimates of registers, which predictions do not
+    depend on.
+    """
+
+    def __init__(self, problem: Problem, machine: MachineModel):
+        self._problem, self._machine = problem, machine
+        self._known = _known_predictions(replace(problem, register_scale=1.0), machine)
+
+    def of(self, schedule: Schedule) -> Prediction:
+        """What the schedule is predicted to take."""
+        found = self._known.get(schedule)
+        if found is None:
+            found = self._known[schedule] = predict(schedule, self._problem, self._machine)
+        return found
+
+
+@lru_cache(maxsize=4)
+def _known_predictions(problem: Problem, machine: MachineModel) -> dict[Schedule, Prediction]:
+    """The predictions for a problem so far."""
+    return {}
 
 
 class _Equals:
@@ -85,11 +111,11 @@ class _Equals:
             self.found = [each for each in self.found if each[0] <= self.most]
         self.found.append((microseconds, schedule, prediction))
 
-    def keep_fastest(self, problem: Problem, machine: MachineModel) -> None:
+    def keep_fastest(self, predictions: _Predictions) -> None:
         """Leaves those that are equals for other extents too: few rows tell little of what serves any number."""
         others, found = _Equals(), {each[1]: each for each in self.found}
         for schedule in found:
-            others.add(schedule, predict(schedule, problem, machine))
+            others.add(schedule, predictions.of(schedule))
         self.found = [found[schedule] for _, schedule, _ in others.found]
 
     def least(self, problem: Problem) -> Schedule:

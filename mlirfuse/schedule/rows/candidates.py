@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -11,7 +12,7 @@ from mlirfuse.schedule.model.exchanges import exchange_bytes
 from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
 from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.layouts import HALF_WARPS, Split, row_schedule, unaligned_vector
+from mlirfuse.schedule.rows.layouts import HALF_WARPS, Split, row_schedule, spread_row, unaligned_vector
 from mlirfuse.schedule.rows.row_alignment import MOST_HELD, has_costly_ends, staged_bytes
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
@@ -67,42 +68,54 @@ class Candidate:
 
 def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
+    for schedule in _spread(replace(problem, register_scale=1.0), target):
+        yield from fitted(schedule, problem, target)
+
+
+@lru_cache(maxsize=8)  # choices that are made again after spills only estimate other registers
+def _spread(problem: Problem, target: Target) -> tuple[Schedule, ...]:
+    """A row that is split in all these ways, whatever registers its elements take."""
+    return tuple(_splits_of_rows(problem, target))
+
+
+def _splits_of_rows(problem: Problem, target: Target) -> Iterator[Schedule]:
     unaligned = unaligned_vector(problem)
     long = LONG_UNALIGNED_ROW if unaligned else LONG_ROW
     order = "depth" if problem.row_elements * problem.read_bytes > long else "breadth"
     cluster = 1
     while cluster <= target.max_cluster:
-        seen: set[tuple[object, ...]] = set()
+        seen: set[tuple[int, ...]] = set()
         for warps in range(1, target.max_threads_per_block // WARP + 1):
             for split in _splits(problem, warps, cluster):
-                schedule = row_schedule(problem, split, order, target.max_threads_per_block)
-                if schedule is None:
+                fill = spread_row(problem, split)
+                if fill is None:
                     continue
-                each = (replace(split, warps=1), schedule.layout.repeats)
+                each = (split.vector, split.lanes, split.line, *fill.repeats)
                 if each in seen:  # more warps that have as much each only idle more
                     continue
                 seen.add(each)
+                schedule = row_schedule(problem, split, fill, order, target.max_threads_per_block)
                 if check_schedule(schedule, problem.extents, problem.reduced, target):
                     continue
                 fine = split.lanes < WARP or split.vector < problem.vector
                 if not fine or _divides(schedule.layout, problem):
-                    yield from fitted(schedule, problem, target)
+                    yield schedule
         cluster *= 2
 
 
 def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
     """Ways to split a row over warps and blocks that are worth a try."""
     unaligned = unaligned_vector(problem)
-    whole = Split(warps, cluster, unaligned or problem.vector)
-    yield whole
+    vector = unaligned or problem.vector
+    yield Split(warps, cluster, vector)
     if problem.line and problem.row_elements >= FEWEST_LINES * problem.line:
-        yield replace(whole, line=problem.line)
+        yield Split(warps, cluster, vector, line=problem.line)
     if unaligned or cluster > 1 or problem.vector < FINER_VECTOR:
         return
-    yield replace(whole, vector=problem.vector // 2)
+    yield Split(warps, cluster, vector // 2)
     if warps in HALF_WARPS:
-        yield replace(whole, lanes=WARP // 2)
-        yield replace(whole, vector=problem.vector // 2, lanes=WARP // 2)
+        yield Split(warps, cluster, vector, lanes=WARP // 2)
+        yield Split(warps, cluster, vector // 2, lanes=WARP // 2)
 
 
 def _divides(layout: BlockedLayout, problem: Problem) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import fitted
-from mlirfuse.schedule.rows.layouts import Split, row_schedule
+from mlirfuse.schedule.rows.layouts import Split, row_schedule, spread_row
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
@@ -33,9 +33,10 @@ def column_tile_schedule(problem: Problem, target: Target) -> Schedule | None:
     across = max(1, TILE_COLUMNS // problem.vector)
     for warps, cluster in WAYS:
         split = Split(warps, cluster, problem.vector, across=across)
-        schedule = row_schedule(problem, split, "depth", target.max_threads_per_block)
-        if cluster > target.max_cluster or schedule is None:
+        fill = spread_row(problem, split)
+        if cluster > target.max_cluster or fill is None:
             continue
+        schedule = row_schedule(problem, split, fill, "depth", target.max_threads_per_block)
         if schedule.layout.elements_per_thread > MOST_ELEMENTS:
             continue
         if check_schedule(schedule, problem.extents, problem.reduced, target):

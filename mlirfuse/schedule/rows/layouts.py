@@ -51,11 +51,8 @@ def unaligned_vector(problem: Problem) -> int:
     return problem.unaligned_vector if access_of_rows(problem) else 0
 
 
-def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) -> Schedule | None:
-    """A row that is split up so; small ones are stacked until the block is large enough, or has `most_threads`.
-
-    None where a row is smaller than the split.
-    """
+def spread_row(problem: Problem, split: Split) -> LayoutBuilder | None:
+    """A row that is split up so, before small ones are stacked; None where a row is smaller than the split."""
     warps, cluster, lanes = split.warps, split.cluster, split.lanes
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
     slack = split.line - split.vector if split.line else max(0, unaligned_vector(problem) - 1)
@@ -84,6 +81,21 @@ def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) 
         return None
     for dim in problem.reduced:
         fill.rest_in_repeats(dim)
+    return fill
+
+
+def row_schedule(problem: Problem, split: Split, fill: LayoutBuilder, order: str, most_threads: int) -> Schedule:
+    """The schedule of a row that is spread; small ones are stacked until the block is large enough, or full.
+
+    Args:
+        problem: the problem.
+        split: how the row is split up.
+        fill: the row, spread so.
+        order: in which threads work.
+        most_threads: of a block.
+    """
+    warps, lanes = split.warps, split.lanes
+    outer = [d for d in range(problem.rank) if d not in problem.reduced]
     if outer:
         elements = prod(fill.repeats) * prod(fill.vector)
         stacked = _stacked_rows(warps, lanes, elements)

@@ -8,6 +8,7 @@ when they are loaded and stored, at the same cost whatever the column operands
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
@@ -28,6 +29,7 @@ MOST_HELD = 48
 """Elements of such rows that a thread may hold in registers: with more, ptxas spills some while the ends are loaded."""
 
 
+@lru_cache(maxsize=64)
 def access_of_rows(problem: Problem) -> str:
     """The field of `BlockedLayout` that says how rows are accessed; empty where all align, or for single elements."""
     if not problem.unaligned_vector:

@@ -8,7 +8,8 @@ along what is kept have nothing to exchange; warps along what is reduced make mo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.layout import WARP
@@ -54,7 +55,7 @@ class _Split:
     fragments: int
 
 
-def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -> Iterator[Schedule]:
+def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -> tuple[Schedule, ...]:
     """Schedules of blocks that loop over the reduced dimensions.
 
     None where nothing is reduced, or where rows along contiguous memory are needed again, which other families keep on
@@ -66,6 +67,15 @@ def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -
         few: whether only a sample is wanted, which tells how fast a problem can be: blocks of one size, whose warps lie
             all along what is kept or all along what is reduced, with the most loads under way.
     """
+    return _legal(replace(problem, register_scale=1.0), target, few)
+
+
+@lru_cache(maxsize=8)  # choices that are made again after spills only estimate other registers
+def _legal(problem: Problem, target: Target, few: bool) -> tuple[Schedule, ...]:
+    return tuple(_proposed(problem, target, few=few))
+
+
+def _proposed(problem: Problem, target: Target, *, few: bool) -> Iterator[Schedule]:
     if not problem.reduced or (problem.live_bytes and problem.vector_dim in problem.reduced):
         return
     found = (_schedule(problem, split) for split in _splits(problem, target, few=few))

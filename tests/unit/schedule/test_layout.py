@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -111,3 +112,16 @@ def test_every_element_has_one_owner(
     ]
     assert sorted(owned) == list(range(layout.extents[1]))
     assert layout.elements_per_thread == layout.fragments(0) * layout.fragments(1) * 2
+
+
+def test_hashes_and_properties_are_computed_once_and_hashes_stay_in_the_process() -> None:
+    layout = BlockedLayout((4,), (32,), (2,), (1,), (1,))
+    same = replace(layout)
+    assert hash(layout) == hash(same)
+    assert layout == same
+    assert layout.extents is layout.extents == (256,)
+    assert "_hash" in vars(layout)
+    copy = pickle.loads(pickle.dumps(layout))
+    assert "_hash" not in vars(copy)
+    assert copy == layout
+    assert hash(copy) == hash(layout)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log2, prod
 
 from mlirfuse.schedule.layout import BlockedLayout
@@ -20,7 +20,7 @@ from mlirfuse.schedule.problem import Problem, RowReduction
 
 @dataclass
 class Exchange:
-    """Of all threads of one block, once.
+    """Of all threads of one block, once. Shared by those who ask, and not to be changed.
 
     Attributes:
         shared: bytes through shared memory.
@@ -48,7 +48,7 @@ def shared_out(senders: int, lanes: int) -> float:
 
 
 def exchanges(
-    parts: Iterable[RowReduction], layout: BlockedLayout, problem: Problem, *, apart: bool = False
+    parts: tuple[RowReduction, ...], layout: BlockedLayout, problem: Problem, *, apart: bool = False
 ) -> Exchange:
     """What a block's threads exchange of some reductions.
 
@@ -56,6 +56,12 @@ def exchanges(
     along the reduced dimensions wrote of its results; so do blocks. `apart` says that joint reductions, such as a mean
     and a variance, are done one after the other.
     """
+    return _exchanges(parts, layout, problem.special > 0, apart)
+
+
+@lru_cache(maxsize=1024)  # many schedules of a kernel differ in other things than the layout
+def _exchanges(parts: tuple[RowReduction, ...], layout: BlockedLayout, special: bool, apart: bool) -> Exchange:
+    """The same; `special` says whether joint reductions compute special functions."""
     out = Exchange()
     for part in parts:
         kept = prod([layout.vector[d] * layout.repeats[d] for d in part.kept])
@@ -70,7 +76,7 @@ def exchanges(
         of_warps, of_blocks = (shared_out(n, lanes) if n > 1 else 0.0 for n in (warps, blocks))
         merges = kept * (rounds + of_warps + of_blocks)
         each = JOINT_MERGE_INSTRUCTIONS if joint else MERGE_INSTRUCTIONS
-        functions = 2.0 if joint and problem.special else 0.0
+        functions = 2.0 if joint and special else 0.0
         out.instructions += layout.threads * (merges * each + kept * rounds * SHUFFLE_INSTRUCTIONS)
         out.special += layout.threads * merges * functions
         out.waits += merges * (each + functions * SPECIAL_INSTRUCTIONS) + rounds * SHUFFLE_WAIT

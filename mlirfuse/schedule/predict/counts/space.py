@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
@@ -52,7 +53,8 @@ def element_bytes(problem: Problem) -> int:
     return max(1, min(REGISTER_BYTES, problem.read_bytes or problem.full_bytes))
 
 
-def runs(extents: Sequence[int], part: Sequence[int], dim: int) -> tuple[int, int]:
+@lru_cache(maxsize=1024)
+def runs(extents: tuple[int, ...], part: tuple[int, ...], dim: int) -> tuple[int, int]:
     """How a part of the space lies in memory: elements side by side, and from one such run to the next one.
 
     Args:
@@ -73,10 +75,10 @@ def runs(extents: Sequence[int], part: Sequence[int], dim: int) -> tuple[int, in
     return run, run
 
 
-def warp_part(schedule: Schedule) -> list[int]:
+def warp_part(schedule: Schedule) -> tuple[int, ...]:
     """Elements of each dimension that a warp accesses at once."""
     layout = schedule.layout
-    return [v * n for v, n in zip(layout.vector, layout.lanes, strict=True)]
+    return tuple([v * n for v, n in zip(layout.vector, layout.lanes, strict=True)])
 
 
 def sector_waste(run: float, apart: float) -> float:
@@ -94,14 +96,22 @@ def line_waste(run: float, apart: float) -> float:
     return max(1.0, min(LINE, apart) / run)
 
 
-def wastes(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> tuple[float, float, float]:
+def wastes(schedule: Schedule, problem: Problem, extents: tuple[int, ...]) -> tuple[float, float, float]:
     """Bytes that accesses move to those that they want: sectors of reads and of writes, and lines of the L1.
 
     Other accesses of the block find the rest of a sector that is read in the L1, but each write goes to the L2.
     """
+    layout, dim = schedule.layout, problem.vector_dim
+    tile, warp = runs(extents, schedule.tile, dim), runs(extents, warp_part(schedule), dim)
+    return _wastes(problem, tile, warp, layout.vector[dim], layout.is_shifted)
+
+
+@lru_cache(maxsize=1024)  # few of the many schedules of a kernel differ in what this depends on
+def _wastes(
+    problem: Problem, tile: tuple[int, int], warp: tuple[int, int], vector: int, is_shifted: bool
+) -> tuple[float, float, float]:
+    """The same by the runs of tiles and of a warp, the elements of a vector, and whether rows are shifted."""
     reads, writes = arrays(problem)
-    vector = schedule.layout.vector[problem.vector_dim]
-    tile, warp = (runs(extents, part, problem.vector_dim) for part in (schedule.tile, warp_part(schedule)))
 
     def read(each: int) -> float:
         return sector_waste(tile[0] * each, tile[1] * each)  # the L1 has the rest of a sector
@@ -114,7 +124,7 @@ def wastes(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> tupl
 
     def straddling(each: int, piece: int) -> float:
         """Where rows begin inside of sectors, what a warp accesses at once ends in one more sector or line."""
-        return 1.0 + piece / (warp[0] * each) if problem.line and not schedule.layout.is_shifted else 1.0
+        return 1.0 + piece / (warp[0] * each) if problem.line and not is_shifted else 1.0
 
     def apart(each: int, most: int) -> float:
         """Neighbouring lanes' accesses of elements so wide that a vector takes several lie apart."""
@@ -123,6 +133,7 @@ def wastes(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> tupl
     return _mean(reads, read), _mean(writes, written), _mean((*reads, *writes), lines)
 
 
+@lru_cache(maxsize=64)
 def arrays(problem: Problem) -> tuple[Sequence[tuple[int, float]], Sequence[tuple[int, float]]]:
     """Arrays that are read and written: the bytes of an element, and the bytes for each element of the space."""
     whole = {d for d, extent in enumerate(problem.extents) if extent != 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil, prod
 
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
@@ -10,7 +11,7 @@ from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exch
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.work import Work
-from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule
 
 
@@ -53,9 +54,8 @@ def _steps(
     """Adds the instructions and waits of so many tiles, of which one block has so many steps."""
     layout, plan = schedule.layout, schedule.persistent_loop
     assert plan is not None
-    inside = [part for part in problem.reductions if not part.dims <= set(plan.dims)] if loop.inner else []
-    inner = exchanges(inside, layout, problem)
-    once = exchanges([part for part in problem.reductions if part not in inside], layout, problem)
+    inside, outside = _inside(problem, loop) if loop.inner else ((), problem.reductions)
+    inner, once = exchanges(inside, layout, problem), exchanges(outside, layout, problem)
     within = max(1, problem.dependent_reductions - 1) if inside else 0
     staged = plan.stages > 1
     reads, writes = arrays(problem)
@@ -69,6 +69,13 @@ def _steps(
     work.cluster_barriers = steps * within * inner.joins
     work.releases = steps * inner.joins * (work.written > 0)
     work.ahead = staged
+
+
+@lru_cache(maxsize=64)
+def _inside(problem: Problem, loop: PersistentLoopProblem) -> tuple[tuple[RowReduction, ...], tuple[RowReduction, ...]]:
+    """The reductions that each tile has of its own, and those that the loop adds up."""
+    inside = tuple(part for part in problem.reductions if not part.dims <= set(loop.dims))
+    return inside, tuple(part for part in problem.reductions if part not in inside)
 
 
 def _second_stage(
