@@ -4,8 +4,9 @@ clusters, and with the splits that fill the device.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from math import ceil, prod
 
 from mlirfuse.schedule.contractions.checks import MOST_AT_ONCE, check_contraction, words_at_once
@@ -49,7 +50,7 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
     if problem.products == 1:
         yield from _candidates(problem, target)
         return
-    for schedule in _candidates(joined(problem), target):
+    for schedule in _candidates(joined(problem), target, divided=True):
         one = apart(schedule, problem)
         if one is not None and _fits(one, schedule, problem, target):
             yield one
@@ -66,9 +67,9 @@ def _fits(one: Schedule, whole: Schedule, problem: ContractionProblem, target: T
     return family.spare_registers(joined_schedule(one, problem), joined(problem), target) >= OTHER_REGISTERS
 
 
-def _candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    """The same for one product."""
-    found = [_in_squares(schedule, problem) for schedule in _splits(problem, target)]
+def _candidates(problem: ContractionProblem, target: Target, *, divided: bool = False) -> Iterator[Schedule]:
+    """The same for one product, whose tiles are to be divided among several if `divided`."""
+    found = [_in_squares(schedule, problem) for schedule in _splits(problem, target, divided)]
     promoting = [_promoting(schedule, problem) for schedule in found]
     if promoting == found:
         yield from found
@@ -114,16 +115,46 @@ def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
     return ceil(problem.steps(contraction.k) / contraction.split) > LONGEST_SUM // contraction.k
 
 
-def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
     """A schedule for every tile, unsplit and without a persistent loop."""
     for family in _fastest_first(target):
-        found = False
-        for schedule in family.tiles(problem, target) if family.unsupported(problem) is None else ():
-            found = True
-            if fits_block(schedule, problem, target):
-                yield schedule
+        found = [*family.tiles(problem, target)] if family.unsupported(problem) is None else []
         if found:
+            kept = found if divided else _least_that_cover(found, problem)
+            yield from (schedule for schedule in kept if fits_block(schedule, problem, target))
             return
+
+
+def _least_that_cover(schedules: Sequence[Schedule], problem: ContractionProblem) -> list[Schedule]:
+    """The schedules without those of which another one has a smaller tile that covers a side of the result as well.
+
+    Tensor maps copy the same rows for both, and the larger tile only multiplies more zeros; of threads that copy
+    themselves a larger tile has more, so that all schedules of such families stay.
+    """
+
+    def alike(schedule: Schedule, side: int) -> tuple[object, ...]:
+        contraction = schedule.contraction
+        assert contraction is not None
+        return schedule.tile[-2:][1 - side], contraction.k, contraction.swapped, contraction.consumer_groups
+
+    def side_of(schedule: Schedule, side: int) -> int | None:
+        assert schedule.contraction is not None
+        return (problem.m, problem.n)[side != schedule.contraction.swapped]
+
+    least: dict[tuple[object, ...], int] = {}
+    for schedule, side in product(schedules, (0, 1)):
+        extent, size = side_of(schedule, side), schedule.tile[-2:][side]
+        if extent is not None and extent <= size:
+            key = (side, *alike(schedule, side))
+            least[key] = min(size, least.get(key, size))
+
+    def is_least(schedule: Schedule) -> bool:
+        assert schedule.contraction is not None
+        sizes = schedule.tile[-2:]
+        covers = all(sizes[side] <= least.get((side, *alike(schedule, side)), sizes[side]) for side in (0, 1))
+        return covers or not schedule.contraction.family.is_asynchronous
+
+    return [schedule for schedule in schedules if is_least(schedule)]
 
 
 def _fastest_first(target: Target) -> list[FamilySchedules]:
@@ -132,10 +163,10 @@ def _fastest_first(target: Target) -> list[FamilySchedules]:
     return [family_schedules(f.name) for f in sorted(there, key=lambda f: f.flops_per_sm, reverse=True)]
 
 
-def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+def _splits(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
     """Every tile, whole, and with its steps along k spread over blocks."""
     known = None not in (*problem.batch, problem.m, problem.n)
-    for schedule in _tiles(problem, target):
+    for schedule in _tiles(problem, target, divided):
         assert schedule.contraction is not None
         count = tile_count(schedule, problem)
         if known:

@@ -354,3 +354,16 @@ def test_reductions_have_no_clusters() -> None:
             if contraction.cluster > 1:
                 assert not given.accumulator_bytes
                 assert check_contraction(contraction, schedule.tile, schedule.layout, given) is None
+
+
+def test_tiles_that_multiply_more_zeros_are_not_predicted() -> None:
+    """Where one covers a side of the result, as few columns and rows; not of products that share an operand."""
+
+    def tiles(given: ContractionProblem, *, swapped: bool) -> set[tuple[int, ...]]:
+        found = ((schedule.tile[-2:], schedule.contraction) for schedule in candidates(given, H200))
+        return {tile for tile, contraction in found if contraction is not None and contraction.swapped == swapped}
+
+    assert tiles(problem(8, 8, 262144, batch=(4,)), swapped=False) == {(64, 16)}
+    assert {rows for rows, _ in tiles(problem(200, 4096, 4096), swapped=False)} == {64, 128, 192, 256}
+    assert tiles(problem(16, 4096, 4096), swapped=True) == {(64, 16), (128, 16), (256, 16), (192, 96)}
+    assert list(candidates(problem(64, 8, 4096, arrays=(1, 3)), H200))
