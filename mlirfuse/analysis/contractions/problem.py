@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd, prod
 
 from mlir import ir
@@ -40,7 +41,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     batch = tuple(space.extents[d] for d in contraction.batch)
     reads = tuple((d in operands[0].axes, d in operands[1].axes) for d in contraction.batch)
     expected = expected_extents(kernel, space)
-    return ContractionProblem(
+    found = ContractionProblem(
         batch=batch,
         m=space.extents[contraction.m],
         n=space.extents[contraction.n],
@@ -68,9 +69,10 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         batch_reads=() if all(map(all, reads)) else reads,
         one_array=operands[0].source == operands[1].source,
         arrays=(len(sides[0]), len(sides[1])),
-        epilogue=epilogue_work(kernel, space, contraction),
         hints=tuple(expected[d] for d in (*contraction.batch, contraction.m, contraction.n)),
     )
+    work = epilogue_work(kernel, space, contraction)
+    return found if found.work == work else replace(found, epilogue=work)
 
 
 def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:

@@ -57,3 +57,9 @@ def test_an_argument_that_several_products_read_counts_for_each_in_part() -> Non
 def test_operands_may_be_one_array() -> None:
     assert problem_of(lambda x: x.T @ x, X).one_array
     assert not problem_of(lambda x, w: x @ w, X, W).one_array
+
+
+def test_a_product_that_is_only_stored_is_the_usual_problem() -> None:
+    """Under which a record of tuning is found."""
+    assert problem_of(lambda x, w: x @ w, X, W).epilogue is None
+    assert problem_of(lambda x, w: mf.matmul(x, w, dtype="float32"), X, W).epilogue == EpilogueWork(4)
