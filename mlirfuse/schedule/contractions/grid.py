@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil, prod
 from typing import TypeVar
 
 from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.kept import kept_property
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
@@ -84,90 +84,95 @@ class ContractionGrid:
         assert self.schedule.contraction is not None
         return self.schedule.contraction
 
-    @cached_property
+    @kept_property
+    def extents(self) -> list[int]:
+        """Those of `extents_of`."""
+        return extents_of(self.schedule, self.problem)
+
+    @kept_property
     def batch(self) -> int:
         """Products."""
-        return prod(extents_of(self.schedule, self.problem)[:-2])
+        return prod(self.extents[:-2])
 
-    @cached_property
+    @kept_property
     def sides(self) -> tuple[int, int]:
         """Rows and columns of the result."""
-        rows, columns = extents_of(self.schedule, self.problem)[-2:]
+        rows, columns = self.extents[-2:]
         return rows, columns
 
     def swapped(self, first: T, second: T) -> tuple[T, T]:
         """What belongs to the operands A and B, in the order of the tile's sides."""
         return (second, first) if self.contraction.swapped else (first, second)
 
-    @cached_property
+    @kept_property
     def tile(self) -> tuple[int, int]:
         """Rows and columns of a tile."""
         rows, columns = self.schedule.tile[-2:]
         return rows, columns
 
-    @cached_property
+    @kept_property
     def counts(self) -> tuple[int, int]:
         """Tiles along each side."""
         rows, columns = (ceil(side / tile) for side, tile in zip(self.sides, self.tile, strict=True))
         return rows, columns
 
-    @cached_property
+    @kept_property
     def tiles(self) -> int:
         """Of all products."""
         return self.batch * prod(self.counts)
 
-    @cached_property
+    @kept_property
     def blocks(self) -> int:
         """Tiles, times the blocks that share one's steps."""
         return self.tiles * self.contraction.split
 
-    @cached_property
+    @kept_property
     def sms(self) -> int:
         """SMs that can have a block: clusters do not fill every group of SMs."""
         machine = self.machine
         by_cluster = {4: machine.cluster_sms_4, 8: machine.cluster_sms_8}.get(self.contraction.cluster)
         return int(by_cluster or machine.sms)
 
-    @cached_property
+    @kept_property
     def busy(self) -> int:
         """SMs that have a block."""
         return min(self.blocks, self.sms)
 
-    @cached_property
+    @kept_property
     def rounds(self) -> int:
         """Tiles, or parts of a split's, that the busiest SM works on."""
         return ceil(self.blocks / self.sms)
 
-    @cached_property
+    @kept_property
     def load(self) -> float:
         """Share of the SMs that work, in the mean over rounds."""
         return self.blocks / (self.rounds * self.sms)
 
-    @cached_property
+    @kept_property
     def turns(self) -> int:
         """The same where those that an SM holds at once count once."""
         return ceil(self.rounds / self.resident)
 
-    @cached_property
+    @kept_property
     def steps(self) -> int:
         """Steps along k of a block on one tile."""
         return ceil(self.problem.steps(self.contraction.k) / self.contraction.split)
 
-    @cached_property
+    @kept_property
     def clips(self) -> tuple[bool, bool]:
         """For each side whether rows past its end are not copied (`TileOperand.last_rows`); else zeros are."""
         extents = (self.problem.m, self.problem.n)
         ends = (k and extent is not None for k, extent in zip(self.problem.k_contiguous, extents, strict=True))
         return self.swapped(*ends) if self.contraction.family.is_asynchronous else (False, False)
 
-    @cached_property
+    @kept_property
     def copied(self) -> tuple[float, float]:
         """Rows, and columns, that a step copies of the operands, in the mean over blocks."""
         sides = zip(self.sides, self.counts, self.tile, self.clips, strict=True)
         rows, columns = (side / count if clips else tile for side, count, tile, clips in sides)
         return rows, columns
 
-    @cached_property
+    @kept_property
     def filled(self) -> tuple[float, float]:
         """Share of the rows, and columns, of `copied` that the operands have."""
         rows, columns = (
@@ -175,19 +180,19 @@ class ContractionGrid:
         )
         return rows, columns
 
-    @cached_property
+    @kept_property
     def element_bytes(self) -> tuple[int, int]:
         """Of an element of each operand in memory; an operand that the kernel computes has its sources'."""
         first, second = (stored or self.problem.element.bytes for stored in self.problem.computed_from)
         return self.swapped(first, second)
 
-    @cached_property
+    @kept_property
     def step_bytes(self) -> tuple[float, float]:
         """Bytes that a step copies for each side."""
         rows, columns = (n * size * self.contraction.k for n, size in zip(self.copied, self.element_bytes, strict=True))
         return rows, columns
 
-    @cached_property
+    @kept_property
     def wave(self) -> tuple[float, float]:
         """Tiles along each side of those that are worked on at the same time."""
         at_once = min(self.tiles, max(1, self.sms * self.resident // self.contraction.split))
@@ -197,7 +202,7 @@ class ContractionGrid:
         down = min(float(rows), max(float(together), at_once / across))
         return down, across
 
-    @cached_property
+    @kept_property
     def dram_bytes(self) -> float:
         """Operands, as often as the L2 loses them between waves, the result, and what the epilogue reads beside it."""
         lines = [n * size * self.problem.summed for n, size in zip(self.sides, self.element_bytes, strict=True)]
@@ -236,5 +241,5 @@ class ContractionGrid:
     @property
     def _batches(self) -> list[tuple[int, tuple[bool, bool]]]:
         """The extent of each batch dimension, outermost first, with the operands that have it."""
-        extents = extents_of(self.schedule, self.problem)[:-2]
+        extents = self.extents[:-2]
         return list(zip(extents, self.problem.batch_reads_of, strict=True))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from mlirfuse.schedule.kept import kept_property
 from mlirfuse.schedule.parts.epilogue_work import EpilogueWork
 from mlirfuse.support.dtypes import DType
 from mlirfuse.support.precision import FAST_ACCUM, IEEE
@@ -74,14 +74,14 @@ class ContractionProblem:
     epilogue: EpilogueWork | None = None
     hints: tuple[int | None, ...] = ()
 
-    @cached_property
+    @kept_property
     def expected(self) -> tuple[int | None, ...]:
         """The extents of (*batch, m, n), or what they are expected to be; None where nobody says so."""
         extents = (*self.batch, self.m, self.n)
         hints = self.hints or (None,) * len(extents)
         return tuple(hint if extent is None else extent for extent, hint in zip(extents, hints, strict=True))
 
-    @cached_property
+    @kept_property
     def work(self) -> EpilogueWork:
         """`epilogue`, or that of a product which is only stored, in the operands' type."""
         return self.epilogue or EpilogueWork(self.element.bytes, self.residual_bytes, int(self.residual_bytes > 0))
