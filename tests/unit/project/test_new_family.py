@@ -68,10 +68,11 @@ def test_a_family_says_what_is_illegal_for_it() -> None:
     with registered(FMA):
         schedule = choose_contraction(FLOAT32, HOPPER, machine_of(HOPPER))
         assert schedule.contraction is not None
-        legal = (schedule.contraction, schedule.tile, schedule.layout)
+        unsplit = replace(schedule.contraction, split=1)
+        legal = (unsplit, schedule.tile, schedule.layout)
         assert check_contraction(*legal, HALF) == "toy_fma does not multiply float16"
         wide = replace(schedule.layout, repeats=tuple(2 * n for n in schedule.layout.repeats))
-        reason = check_contraction(schedule.contraction, wide.extents, wide, FLOAT32)
+        reason = check_contraction(unsplit, wide.extents, wide, FLOAT32)
         assert reason == "toy_fma has tiles of 32 x 32 alone"
     unregistered = check_contraction(*legal, FLOAT32)
     assert unregistered == f"instruction 'toy_fma' is not one of {', '.join(FAMILIES)}"
