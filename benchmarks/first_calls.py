@@ -4,9 +4,9 @@
     python benchmarks/first_calls.py --compare BEFORE.json AFTER.json
 
 A process that has compiled one kernel before compiles each program for arrays of its real extents on an H200. Seconds
-are those of processors, of this process and the assemblers that it runs, so that others on the machine change little;
-kernels that are assembled at the same time count one after the other. `--json` also keeps the schedules and a digest of
-the PTX, which `--compare` compares.
+are those of processors, of this process and the assemblers that it runs; kernels that are assembled at the same time
+count one after the other. A busy machine's processors are slower: `--compare` divides by the seconds of a loop that is
+timed before each program. It also compares schedules, and digests of the PTX.
 """
 
 from __future__ import annotations
@@ -135,6 +135,7 @@ def first_call(program: Program, watch: Stopwatch) -> dict[str, Any]:
     arrays, target = [array(argument) for argument in program.arguments()], target_of(CHIP).with_sms(SMS)
     fused = mf.fuse(traced(program, mf))
     gc.collect()
+    steps = yardstick()
     watch.seconds.clear()
     wall, begin = time.perf_counter(), cpu_seconds()
     try:
@@ -148,6 +149,7 @@ def first_call(program: Program, watch: Stopwatch) -> dict[str, Any]:
         "domain": program.domain,
         "seconds": total,
         "wall_seconds": wall,
+        "yardstick": steps,
         "stages": dict(watch.seconds),
         "kernels": len(texts),
         "spilled": {name: len(tried) for name, tried in compiled.attempts.items()},
@@ -155,6 +157,14 @@ def first_call(program: Program, watch: Stopwatch) -> dict[str, Any]:
         "schedules": {name: str(schedule) for name, schedule in compiled.schedules.items()},
         "ptx": sha256("\0".join(texts).encode()).hexdigest()[:16],
     }
+
+
+def yardstick() -> float:
+    """Seconds of a fixed number of steps of the interpreter: how fast the processor is now."""
+    kept, begin = dict[int, tuple[int, int]](), time.process_time()
+    for n in range(100_000):
+        kept[n % 97] = n, min(n, 3)
+    return time.process_time() - begin
 
 
 def geomean(values: Iterable[float]) -> float:
@@ -207,11 +217,12 @@ def compare(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) -
                 console.print(f"{new['name']}: another {key}", markup=False, highlight=False)
                 break
     made = [(old, new) for old, new in pairs if "seconds" in old and "seconds" in new]
+    speed = sum(row["yardstick"] for pair in made for row in pair) / (2 * len(made))
     for name, value in (("first call", lambda row: row["seconds"]), ("choosing", choosing)):
-        a, b = ([value(row) for row in side] for side in zip(*made, strict=True))
+        a, b = ([value(row) * speed / row["yardstick"] for row in side] for side in zip(*made, strict=True))
         console.print(
-            f"{name}: {len(a)} programs, geomean {geomean(a):.3f} to {geomean(b):.3f} s, "
-            f"maximum {max(a):.3f} to {max(b):.3f} s"
+            f"{name}: {len(a)} programs, geomean {geomean(a):.3f} to {geomean(b):.3f} s, maximum {max(a):.3f} to "
+            f"{max(b):.3f} s, sum {sum(a):.2f} to {sum(b):.2f} s"
         )
     return differ
 
