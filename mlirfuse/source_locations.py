@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,7 +12,12 @@ if TYPE_CHECKING:
 
 def shown(file: str) -> str:
     """A file as messages name it: relative to the working directory where it lies below it."""
-    relative = os.path.relpath(file) if os.path.isabs(file) else file
+    return _below(file, os.getcwd()) if os.path.isabs(file) else file
+
+
+@lru_cache(maxsize=64)  # each remark of a pass names the user's file
+def _below(file: str, folder: str) -> str:
+    relative = os.path.relpath(file, folder)
     return file if relative.startswith("..") else relative
 
 

@@ -8,7 +8,7 @@ schedule can be read and edited in the IR's text.
 from __future__ import annotations
 
 import dataclasses
-from functools import cache
+from functools import cache, lru_cache
 from types import UnionType
 from typing import Any, TypeVar, get_args
 
@@ -50,9 +50,14 @@ def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
     Raises:
         ScheduleError: an entry is missing, unknown or of another kind.
     """
+    return _dataclass(cls, attribute)  # type: ignore[arg-type]  # which mypy takes for no hashable
+
+
+@lru_cache(maxsize=16)  # every pass reads the schedule of its kernels; an attribute keeps its context alive
+def _dataclass(cls: type, attribute: ir.Attribute) -> Any:
     if not isinstance(attribute, ir.DictAttr):
         raise ScheduleError(f"{cls.__name__} must be a dictionary attribute, not {attribute}")
-    hints, (fields, required) = type_hints(cls), _fields(cls)  # type: ignore[arg-type]
+    hints, (fields, required) = type_hints(cls), _fields(cls)
     names = {attribute[i].name for i in range(len(attribute))}
     if unknown := names.difference(fields):
         hint = next(filter(None, (renamed("field", name) for name in sorted(unknown))), f"fields: {', '.join(fields)}")

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 
 from mlir import ir
 
+from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
-from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import BY_ROWS, PRECISION
 from mlirfuse.support.precision import IEEE
 from mlirfuse.support.rewriting import defining_op
@@ -81,6 +82,13 @@ def product_of(structure: OpStructure) -> ir.Operation | None:
     """The multiplication in the body of a sum of products; None for anything else."""
     found = products_of(structure)
     return found[0][0] if len(found) == 1 else None
+
+
+def has_products(kernel: ir.Operation) -> bool:
+    """Whether an op of a kernel on tensors sums up products, as contractions do, whose spaces are worth looking at."""
+    generics = [op for op in body(kernel) if op.name == "linalg.generic"]
+    structures = (structure_of(op) for op in generics if len(op.operands) == 2 * len(op.results) + 1)
+    return any(structure is not None and products_of(structure) for structure in structures)
 
 
 def products_of(structure: OpStructure) -> list[tuple[ir.Operation, Pair]]:

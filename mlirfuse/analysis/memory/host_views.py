@@ -37,12 +37,14 @@ def rearranged_axes(op: ir.Operation) -> tuple[tuple[int, ...], ...] | None:
     permutes, drops dimensions of extent 1, or takes a diagonal, where a loop indexes two dimensions. What reads a
     gathered view computes: such a view is never in memory.
     """
+    if op.name not in ("linalg.transpose", "linalg.generic"):
+        return None
     source = defining_op(op.operands[0]) if op.operands else None
     if source is not None and source.name == GATHERED_VIEW.full_name:
         return None
     if op.name == "linalg.transpose":
         return tuple((axis,) for axis in ir.DenseI64ArrayAttr(op.attributes["permutation"]))
-    if op.name != "linalg.generic" or COPIED in op.attributes or not _yields_its_input(op):
+    if not _yields_its_input(op) or COPIED in op.attributes:
         return None
     read, written = (m.value for m in ir.ArrayAttr(op.attributes["indexing_maps"]))
     axes: list[list[int]] = [[] for _ in range(read.n_dims)]
@@ -198,7 +200,7 @@ def _yields_its_input(generic: ir.Operation) -> bool:
         return False
     if not isinstance(generic.operands[0].type, ir.RankedTensorType):
         return False
-    if any("parallel" not in str(kind) for kind in ir.ArrayAttr(generic.attributes["iterator_types"])):
-        return False
     block = generic.regions[0].blocks[0]
-    return block.operations[len(block.operations) - 1].operation.operands[0] == block.arguments[0]
+    if block.operations[len(block.operations) - 1].operation.operands[0] != block.arguments[0]:
+        return False
+    return all("parallel" in str(kind) for kind in ir.ArrayAttr(generic.attributes["iterator_types"]))

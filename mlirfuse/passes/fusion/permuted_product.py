@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.contractions.array_orders import ArrayOrders, Dims, array_orders
-from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
+from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in, has_products
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.contractions.problem import unit_axis
 from mlirfuse.analysis.kernels import argument_attributes, body, symbol
@@ -185,6 +185,8 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
         kernel: a kernel on tensors.
         known: the host's launches of kernels that no other call launches.
     """
+    if not has_products(kernel):
+        return None
     space, structures = kernel_space(kernel)
     contraction = contraction_in(space, structures)
     if contraction is None or len(contraction.pairs) > 1:

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
+from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in, has_products
 from mlirfuse.analysis.contractions.epilogues import misfit
-from mlirfuse.analysis.kernels import body, functions, symbol
+from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
@@ -119,7 +119,7 @@ def _contractions(module: ir.Operation, function: ir.Operation) -> list[_Launch]
     """The launches of kernels with a contraction, in program order."""
     found = []
     for call, kernel in launches(module, function).items():
-        if not any(op.name == "linalg.generic" for op in body(kernel)):
+        if not has_products(kernel):
             continue
         space, structures = kernel_space(kernel)
         if (contraction := contraction_in(space, structures)) is not None:
