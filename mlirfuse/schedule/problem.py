@@ -106,6 +106,8 @@ class Problem:
         instructions: thread instructions an element of the space, without accesses to memory.
         special: of special functions, the same.
         double: operations in double precision, the same.
+        repeated: the same three of what is computed beyond once where each reduction, and the results, need a pass of
+            their own over the data (`fuse-tile-chunked`).
         register_scale: registers that a thread takes to those that are estimated, as far as the assembler has shown.
         hints: of each dimension whose extent is None what it is expected to be, as far as anybody says so; the others
             are None. Empty where there is no hint.
@@ -133,6 +135,7 @@ class Problem:
     instructions: float = 0.0
     special: float = 0.0
     double: float = 0.0
+    repeated: tuple[float, float, float] = (0.0, 0.0, 0.0)
     register_scale: float = 1.0
     hints: tuple[int | None, ...] = ()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import frexp
 
 from mlir import ir
 
-from mlirfuse.support.rewriting import nested
+from mlirfuse.support.rewriting import nested, number_of
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,44 @@ _COUNTS: dict[str, tuple[float, float]] = {
 """Plain and special instructions of operations in single precision, from the PTX that they are lowered to."""
 
 
-def instructions_of(generic: ir.Operation) -> Instructions:
-    """Instructions for one element of a `linalg.generic`'s loops."""
+_EXACT_QUOTIENT, _SHARED_QUOTIENT = (1.0, 0.0), (5.0, 0.0)
+"""Of `arith.divf` by a power of two, and by another constant or by a number that a row or more of elements shares:
+`lower-divisions` and `lower-shared-divisions` make products of these."""
+
+_JOINT = {"fuse.moments": (3.0, 0.0), "fuse.exp_sum": (6.0, 1.0)}
+"""Of joint reductions, for one element."""
+
+
+def instructions_of(op: ir.Operation) -> Instructions:
+    """Instructions for one element of the loops of a `linalg.generic` or of a joint reduction; none for other ops."""
+    if op.name in _JOINT:
+        return Instructions(*_JOINT[op.name])
+    if not op.regions:
+        return Instructions()
     total = Instructions()
-    for op in nested(generic)[1:]:
-        plain, special = _COUNTS.get(op.name, _ONE)
-        if any(isinstance(result.type, ir.F64Type) for result in op.results):
+    for inner in nested(op)[1:]:
+        plain, special = _quotient(op, inner) if inner.name == "arith.divf" else _COUNTS.get(inner.name, _ONE)
+        if any(isinstance(result.type, ir.F64Type) for result in inner.results):
             total += Instructions(double=plain + 10 * special)
         else:
             total += Instructions(plain, special)
     return total
+
+
+def _quotient(generic: ir.Operation, division: ir.Operation) -> tuple[float, float]:
+    """Of a division, by what it divides by."""
+    divisor = division.operands[1]
+    constant = number_of(divisor)
+    if constant is not None:
+        return _EXACT_QUOTIENT if abs(frexp(constant)[0]) == 0.5 else _SHARED_QUOTIENT
+    if not isinstance(divisor.owner, ir.Block) or "indexing_maps" not in generic.attributes:
+        return _COUNTS["arith.divf"]
+    map_ = ir.AffineMapAttr(
+        ir.ArrayAttr(generic.attributes["indexing_maps"])[ir.BlockArgument(divisor).arg_number]
+    ).value
+    return _SHARED_QUOTIENT if map_.n_symbols == 0 and _dims_of(map_) < map_.n_dims else _COUNTS["arith.divf"]
+
+
+def _dims_of(map_: ir.AffineMap) -> int:
+    """The number of loops that an indexing map has as a result of its own."""
+    return sum(isinstance(result, ir.AffineDimExpr) for result in map_.results)

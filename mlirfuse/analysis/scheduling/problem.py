@@ -8,7 +8,6 @@ from math import gcd, prod
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
-from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
 from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
 from mlirfuse.analysis.kernels import argument_attributes, body
@@ -16,6 +15,7 @@ from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.scheduling.array_accesses import array_access
+from mlirfuse.analysis.scheduling.instructions import pass_instructions
 from mlirfuse.analysis.scheduling.live import live_bytes
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.errors import ScheduleError
@@ -37,8 +37,9 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     vector_dim, transposed_dim = _contiguous_dims(space, full)
     depths = reduction_depths(structures)
     persistent_loop, finer = _persistent_loops(kernel, space, structures, operands, vector_dim)
-    work = _instructions(space, structures, whole)
-    live = live_bytes(space, structures, depths, body(kernel)[-1].operands)
+    returned = body(kernel)[-1].operands
+    work = pass_instructions(space, structures, depths, returned)
+    live = live_bytes(space, structures, depths, returned)
     return Problem(
         extents=space.extents,
         reduced=space.reduced_dims,
@@ -59,17 +60,12 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         finer_loop=finer,
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
         arrays=tuple(o.access for o in operands),
-        instructions=work.plain,
-        special=work.special,
-        double=work.double,
+        instructions=work.once.plain,
+        special=work.once.special,
+        double=work.once.double,
+        repeated=(work.again.plain, work.again.special, work.again.double),
         hints=expected_extents(kernel, space),
     )
-
-
-def _instructions(space: IterationSpace, structures: Sequence[OpStructure], whole: frozenset[int]) -> Instructions:
-    """Instructions an element of the space: of the ops that run over all of it."""
-    over_all = (s.op for s in structures if s.op.regions and whole <= set(space.loops[s.op]))
-    return sum((instructions_of(op) for op in over_all), Instructions())
 
 
 def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int], whole: frozenset[int]) -> int:

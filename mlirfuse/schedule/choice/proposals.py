@@ -19,7 +19,12 @@ from mlirfuse.schedule.orders.candidates import ordered_candidates
 from mlirfuse.schedule.orders.windows import window_candidates
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import row_candidates
-from mlirfuse.schedule.rows.chunked import multi_pass_schedule, narrow_multi_pass_schedule, shared_schedule
+from mlirfuse.schedule.rows.chunked import (
+    MULTI_PASS_CLUSTERS,
+    multi_pass_schedule,
+    narrow_multi_pass_schedule,
+    shared_schedule,
+)
 from mlirfuse.schedule.rows.column_tiles import column_tile_schedule
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -86,8 +91,14 @@ def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
     """Rows in chunks: kept in shared memory, or read again for every reduction."""
     if (shared := shared_schedule(problem, target)) is not None:
         yield shared
+    rows_again = problem.live_bytes and problem.vector_dim in problem.reduced
+    clusters = MULTI_PASS_CLUSTERS if rows_again else MULTI_PASS_CLUSTERS[:1]
     for threads in CHUNK_THREADS:
-        found = [multi_pass_schedule(problem, target, threads=threads, vectors=vectors) for vectors in (1, 2, 4)]
+        found = [
+            multi_pass_schedule(problem, target, threads=threads, vectors=vectors, cluster=cluster)
+            for vectors in (1, 2, 4)
+            for cluster in clusters
+        ]
         found += [narrow_multi_pass_schedule(problem, target, d, threads=threads) for d in sorted(problem.reduced)]
         yield from (schedule for schedule in found if _fits_registers(schedule, problem, target))
 

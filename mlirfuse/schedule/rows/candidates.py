@@ -68,20 +68,26 @@ class Candidate:
 
 def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
-    for schedule in _spread(replace(problem, register_scale=1.0), target):
-        yield from fitted(schedule, problem, target)
+    for order in _orders(problem):
+        for schedule in _spread(replace(problem, register_scale=1.0), order, target):
+            yield from fitted(schedule, problem, target)
+
+
+def _orders(problem: Problem) -> tuple[str, ...]:
+    """In which order threads may work: short rows depth-first only once the assembler has found registers short."""
+    long = LONG_UNALIGNED_ROW if unaligned_vector(problem) else LONG_ROW
+    if problem.row_elements * problem.read_bytes > long:
+        return ("depth",)
+    return ("breadth", "depth") if problem.register_scale > 1 else ("breadth",)
 
 
 @lru_cache(maxsize=8)  # choices that are made again after spills only estimate other registers
-def _spread(problem: Problem, target: Target) -> tuple[Schedule, ...]:
+def _spread(problem: Problem, order: str, target: Target) -> tuple[Schedule, ...]:
     """A row that is split in all these ways, whatever registers its elements take."""
-    return tuple(_splits_of_rows(problem, target))
+    return tuple(_splits_of_rows(problem, order, target))
 
 
-def _splits_of_rows(problem: Problem, target: Target) -> Iterator[Schedule]:
-    unaligned = unaligned_vector(problem)
-    long = LONG_UNALIGNED_ROW if unaligned else LONG_ROW
-    order = "depth" if problem.row_elements * problem.read_bytes > long else "breadth"
+def _splits_of_rows(problem: Problem, order: str, target: Target) -> Iterator[Schedule]:
     cluster = 1
     while cluster <= target.max_cluster:
         seen: set[tuple[int, ...]] = set()

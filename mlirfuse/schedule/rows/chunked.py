@@ -9,9 +9,9 @@ from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
-MULTI_PASS_CLUSTER = 4
-"""Blocks that share a row which is read again for every reduction, at most: so few rows are in work that the L2 still
-holds a row when it is read again, and rows that are few reach more of the device."""
+MULTI_PASS_CLUSTERS = (4, 2, 1)
+"""Blocks that share a row which is read again for every reduction: with more of them fewer rows are in work, so that
+the L2 still holds a row when it is read again, and few rows reach more of the device; with fewer they exchange less."""
 
 CHUNK_THREADS = 512
 CHUNK_VECTORS = 2
@@ -29,7 +29,12 @@ def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
 
 
 def multi_pass_schedule(
-    problem: Problem, target: Target, *, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
+    problem: Problem,
+    target: Target,
+    *,
+    threads: int = CHUNK_THREADS,
+    vectors: int = CHUNK_VECTORS,
+    cluster: int = MULTI_PASS_CLUSTERS[0],
 ) -> Schedule:
     """Rows processed in chunks, and read again for every reduction and for what is written, by the blocks of a cluster.
 
@@ -38,8 +43,9 @@ def multi_pass_schedule(
         target: the architecture.
         threads: of a block.
         vectors: that a thread loads in one step.
+        cluster: blocks that share a row, at most.
     """
-    return _chunks(problem, "multi_pass", min(MULTI_PASS_CLUSTER, target.max_cluster), threads, vectors)
+    return _chunks(problem, "multi_pass", min(cluster, target.max_cluster), threads, vectors)
 
 
 def narrow_multi_pass_schedule(problem: Problem, target: Target, chunked: int, *, threads: int) -> Schedule:
@@ -62,7 +68,7 @@ def narrow_multi_pass_schedule(problem: Problem, target: Target, chunked: int, *
         fill.add_warps(dim, threads // WARP)
         fill.rest_in_repeats(dim)
     fill.add_warps(chunked, threads // WARP)
-    cluster = min(MULTI_PASS_CLUSTER, target.max_cluster)
+    cluster = min(MULTI_PASS_CLUSTERS[0], target.max_cluster)
     while cluster > fill.left(chunked):
         cluster //= 2
     fill.add_blocks(chunked, cluster)
@@ -94,5 +100,15 @@ def _chunks(
 
 def _schedule(problem: Problem, fill: LayoutBuilder, persistence: str) -> Schedule:
     layout = fill.layout()
-    tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
-    return Schedule(tile, layout, persistence)
+    sizes = zip(layout.extents, problem.extents, layout.vector, strict=True)
+    return Schedule(tuple(_even(*size) for size in sizes), layout, persistence)
+
+
+def _even(covered: int, extent: int | None, vector: int) -> int:
+    """Elements of a tile along a dimension: as many as the layout covers, or as few as leave no remainder in the same
+    number of steps, which would be reduced by itself.
+    """
+    if extent is None or extent <= covered:
+        return min(covered, extent or covered)
+    size, rest = divmod(extent, -(-extent // covered))
+    return covered if rest or size % vector else size

@@ -27,9 +27,20 @@ def _softmax_of(x):
     return e / e.sum(1, keepdims=True)
 
 
+def _gated(x):
+    h = x * mf.sigmoid(x)
+    return h / mf.max(mf.abs(h), axis=1, keepdims=True)
+
+
+def _gated_of(x):
+    h = x / (1 + np.exp(-x))
+    return h / np.abs(h).max(1, keepdims=True)
+
+
 CASES = {
     "standardized": (_standardized, lambda x: (x - x.mean(0)) / x.std(0), (8192, 127), "float32"),
     "standardized in float64": (_standardized, lambda x: (x - x.mean(0)) / x.std(0), (8192, 127), "float64"),
+    "gates": (_gated, _gated_of, (512, 5120), "float32"),
     "softmax across": (_softmax, _softmax_of, (64, 129, 257), "float64"),
 }
 

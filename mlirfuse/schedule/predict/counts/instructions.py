@@ -16,6 +16,14 @@ def add_elements(work: Work, problem: Problem, covered: int, accesses: float) ->
     work.double += covered * problem.double
 
 
+def add_repeated(work: Work, problem: Problem, covered: int) -> None:
+    """Adds the instructions of passes that compute again what earlier ones did, for so many elements."""
+    plain, special, double = problem.repeated
+    work.instructions += covered * plain
+    work.special += covered * special
+    work.double += covered * double
+
+
 def add_exchanges(work: Work, exchanged: Exchange, times: int) -> None:
     """Adds what blocks exchange, of which each does so once, so many times."""
     work.shared += exchanged.shared * times

@@ -6,7 +6,7 @@ from math import prod
 
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.predict.counts.exchanges import exchanges
-from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, own_waits
+from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, add_repeated, own_waits
 from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic, missing
 from mlirfuse.schedule.predict.counts.space import (
     accesses,
@@ -68,6 +68,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     reads, writes = arrays(problem)
     count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
     add_elements(work, problem, covered, count)
+    add_repeated(work, problem, covered)
     add_exchanges(work, exchanged, blocks)
     work.waits = exchanged.waits + steps * own_waits(problem, layout)
     work.barriers = reductions * exchanged.meets

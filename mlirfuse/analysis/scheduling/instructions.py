@@ -1,0 +1,85 @@
+"""Instructions of a kernel for an element of its iteration space: of one pass over it, and of passes that repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
+
+
+@dataclass(frozen=True)
+class PassInstructions:
+    """Instructions an element of the space.
+
+    Attributes:
+        once: of each op once.
+        again: of ops beyond their first time, where every level of reductions, and the results, get a pass of their own
+            that computes what it needs.
+    """
+
+    once: Instructions
+    again: Instructions
+
+
+def pass_instructions(
+    space: IterationSpace,
+    structures: Sequence[OpStructure],
+    depths: Mapping[ir.Operation, int],
+    returned: Iterable[ir.Value],
+) -> PassInstructions:
+    """Counts the instructions of ops that run over all of the space.
+
+    Passes are those of `fuse-tile-chunked`: one a level of reductions, one more for joint reductions, which
+    `fuse-expand-moments` and `fuse-expand-exp-sums` take apart, and one for results that vary along what is reduced.
+
+    Args:
+        space: the ops' iteration space.
+        structures: the ops.
+        depths: for each op the number of reductions that must complete before it (`reduction_depths`).
+        returned: values that leave the kernel.
+    """
+    whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
+    counts = {s.op: instructions_of(s.op) for s in structures if whole <= set(space.loops[s.op])}
+    makers = {result: s.op for s in structures for result in s.op.results}
+    varying = {s.op for s in structures if space.reduced_dims & set(space.loops[s.op]) and s.op not in space.reduced}
+    levels: dict[int, list[ir.Operation]] = {}
+    for s in structures:
+        if space.reduced.get(s.op):
+            levels.setdefault(depths[s.op], []).append(s.op)
+    passes = list(levels.values())
+    passes += [joint for roots in passes if (joint := [op for op in roots if op.name in JOINT_REDUCTIONS])]
+    if results := [makers[value] for value in returned if makers.get(value) in varying]:
+        passes.append(results)
+    total = sum((counts.get(op, Instructions()) for roots in passes for op in _needed(roots, makers, varying)), _NONE)
+    once = sum(counts.values(), _NONE)
+    return PassInstructions(
+        once,
+        Instructions(
+            max(0.0, total.plain - once.plain),
+            max(0.0, total.special - once.special),
+            max(0.0, total.double - once.double),
+        ),
+    )
+
+
+_NONE = Instructions()
+
+
+def _needed(
+    roots: Iterable[ir.Operation], makers: Mapping[ir.Value, ir.Operation], varying: set[ir.Operation]
+) -> set[ir.Operation]:
+    """The ops that a pass executes for some ops: these, and what they need of ops that vary along a row."""
+    found, stack = set(roots), list(roots)
+    while stack:
+        for operand in stack.pop().operands:
+            maker = makers.get(operand)
+            if maker is not None and maker in varying and maker not in found:
+                found.add(maker)
+                stack.append(maker)
+    return found

@@ -1,0 +1,47 @@
+"""Chunks of fewer elements than threads cover, so that rows leave no remainder, by one block a row or by several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from tests.support.harnesses.compiling import module_at, specs_of
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 4])
+@pytest.mark.parametrize("persistence", ["multi_pass", "shared"])
+def test_rows_in_even_chunks(persistence: str, cluster: int) -> None:
+    """Of 1200 elements in three chunks of 400, which 512 would be covered by."""
+
+    def centred(x: Any) -> Any:
+        h = mf.maximum(x, 0.0) * 2.0
+        return h - mf.max(h, axis=-1, keepdims=True), mf.sum(h, axis=-1)
+
+    if persistence == "shared" and cluster > 1:
+        pytest.skip("rows in shared memory are one block's")
+    x = np.random.default_rng(0).integers(-8, 8, (3, 1200)).astype(np.float32)
+    layout = mf.BlockedLayout((1, 4), (1, 32), (1, 4 // cluster), (1, 1), (1, cluster))
+    schedule = mf.Schedule((1, 400), layout, persistence)
+    module = module_at("gpu", centred, specs_of([x]), schedule)
+    h = np.maximum(x, 0) * 2
+    found = interpreter.run(module, "centred", [x])
+    for got, exact in zip(found, (h - h.max(-1, keepdims=True), h.sum(-1)), strict=True):
+        np.testing.assert_array_equal(got, exact)
+
+
+def test_short_rows_depth_first() -> None:
+    """The order of rows whose registers the assembler found short, of a gate that lives across its maximum."""
+
+    def scaled(x: Any) -> Any:
+        h = x * mf.sigmoid(x)
+        return h / mf.max(mf.abs(h), axis=-1, keepdims=True)
+
+    x = np.random.default_rng(0).standard_normal((3, 640)).astype(np.float32)
+    schedule = mf.Schedule((1, 640), mf.BlockedLayout((1, 4), (1, 32), (1, 1), (1, 5), (1, 1)), order="depth")
+    (found,) = interpreter.run(module_at("gpu", scaled, specs_of([x]), schedule), "scaled", [x])
+    h = x.astype(np.float64) / (1 + np.exp(-x.astype(np.float64)))
+    np.testing.assert_allclose(found, h / np.abs(h).max(-1, keepdims=True), rtol=1e-5)

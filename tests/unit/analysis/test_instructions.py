@@ -1,0 +1,62 @@
+"""Instructions of an element of a kernel's space: by what divides it, and by the passes that compute it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.machine import machine_of
+from mlirfuse.schedule.choice.proposals import proposals
+from mlirfuse.schedule.predict import predict, work_of
+from mlirfuse.target import target_of
+from tests.support.forms import problem
+
+ROWS = mf.TensorSpec(("n", 5120), mf.float32, hints=(8192, None))
+COUNTED: dict[str, tuple[Callable[..., Any], float]] = {
+    "exact": (lambda x: x / 4.0, 1.0),
+    "constant": (lambda x: x / 3.0, 5.0),
+    "shared": (lambda x: x / mf.sum(x, axis=-1, keepdims=True), 6.0),  # and a sum
+    "own": (lambda x: x / (x + 1.0), 9.0),
+}
+
+
+def gated_peak(x: Any) -> Any:
+    """The peak of a gate is needed before its elements: where rows are read again, the gate is computed again."""
+    h = x * mf.sigmoid(x)
+    return h / mf.max(h, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_quotients_count_by_their_divisors(name: str) -> None:
+    fn, expected = COUNTED[name]
+    assert problem(fn, [ROWS]).instructions == expected
+
+
+def test_what_a_second_pass_computes_again_is_counted() -> None:
+    assert problem(lambda x: x + 1.0, [ROWS]).repeated == (0.0, 0.0, 0.0)
+    given = problem(gated_peak, [ROWS])
+    gate = problem(lambda x: x * mf.sigmoid(x), [ROWS])
+    assert given.repeated == (gate.instructions, gate.special, 0.0)
+
+
+def test_a_mean_and_a_variance_take_two_passes_apart() -> None:
+    spread = problem(lambda x: mf.var(mf.exp(x), axis=-1), [ROWS])
+    assert spread.repeated[1] == problem(mf.exp, [ROWS]).special
+
+
+def test_rows_in_chunks_take_the_instructions_of_all_passes() -> None:
+    target, machine = target_of("sm_90a"), machine_of("sm_90a")
+    given = replace(problem(gated_peak, [ROWS]), extents=(8192, 5120), hints=())
+    once = replace(given, repeated=(0.0, 0.0, 0.0))
+    seen = set()
+    for schedule in (each.schedule for each in proposals(given, target)):
+        more = work_of(schedule, given, machine).instructions - work_of(schedule, once, machine).instructions
+        chunked = schedule.persistence in ("shared", "multi_pass")
+        assert (more >= 8192 * 5120 * given.repeated[0]) if chunked else more == 0
+        assert predict(schedule, given, machine).microseconds >= predict(schedule, once, machine).microseconds
+        seen.add(chunked)
+    assert seen == {False, True}
