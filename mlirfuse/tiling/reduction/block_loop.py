@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, scf, vector
+from mlir.dialects import affine, arith, scf, vector
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
@@ -16,7 +16,7 @@ from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
-from mlirfuse.tiling.program import Count, KernelFrame, dynamic_extent, ragged_dims, tile_offsets
+from mlirfuse.tiling.program import Count, KernelFrame, count_expr, dynamic_extent, ragged_dims, tile_offsets
 from mlirfuse.tiling.reduction.reduction_ops import (
     apply,
     combine,
@@ -135,11 +135,40 @@ class BlockLoop:
         periods: ir.Value,
         block: ir.Value,
     ) -> list[ir.Value]:
-        """Emits the loop over tiles; returns the accumulators that are not stored yet."""
-        loop = scf.ForOp(*bounds, [*partials, *([index(0)] if self.period else [])])
+        """Emits the loop over tiles; returns the accumulators that are not stored yet.
+
+        Where only the last tiles may reach past the end of the data, those before have a loop of their own, whose
+        accesses are neither clamped nor masked.
+        """
+        first, end, step = bounds
+        ragged = ragged_dims(self.space, self.tile) & frozenset(self.plan.outer_dims)
+        start = [*partials, *([index(0)] if self.period else [])]
+        whole = self._whole_tiles(ragged)
+        if whole is not None:
+            most = arith.MinUIOp(whole, end).result
+            *start, first = self._loop(
+                column, partials, (first, most, step), [*start, first], frozenset(), periods, block
+            )
+        return self._loop(column, partials, (first, end, step), start, ragged, periods, block)[: len(partials)]
+
+    def _loop(
+        self,
+        column: TileEmitter,
+        partials: Sequence[ir.Value],
+        bounds: tuple[ir.Value, ir.Value, ir.Value],
+        start: Sequence[ir.Value],
+        ragged: frozenset[int],
+        periods: ir.Value,
+        block: ir.Value,
+    ) -> list[ir.Value]:
+        """Emits one loop over tiles that may reach past the end of the data in `ragged` dimensions.
+
+        It carries the accumulators, with periods the number of tiles done, and, if there is one more value in `start`,
+        the number of the block's next tile.
+        """
+        loop = scf.ForOp(*bounds, list(start))
         with ir.InsertionPoint(loop.body):
             offsets = tile_offsets(loop.induction_variable, self.counts, self.tile)
-            ragged = ragged_dims(self.space, self.tile) & frozenset(self.plan.outer_dims)
             reads = dict(column.transfers.reads)
             outer_dims = frozenset(self.plan.outer_dims)
             own = TileTransfers(
@@ -147,11 +176,35 @@ class BlockLoop:
             )
             carried = list(loop.inner_iter_args)
             accumulators = self._emit_tile(TileEmitter(own, dict(column.values)), carried[: len(partials)])
+            counted = len(partials) + bool(self.period)
             if self.period:
-                done = arith.AddIOp(carried[-1], index(1)).result
+                done = arith.AddIOp(carried[len(partials)], index(1)).result
                 accumulators = [*self._restart_each_period(column, accumulators, partials, done, periods, block), done]
+            if len(carried) > counted:
+                accumulators.append(arith.AddIOp(loop.induction_variable, bounds[2]).result)
             scf.YieldOp(accumulators)
-        return list(loop.results)[: len(partials)]
+        return list(loop.results)
+
+    def _whole_tiles(self, ragged: frozenset[int]) -> ir.Value | None:
+        """The number of tiles that lie inside of the data whatever its extents, an index; None where a second loop does
+        not pay or other tiles than the last ones may be ragged.
+
+        A second loop repeats the code of a tile, which is short where nothing is reduced inside of it, or written.
+        """
+        plan, moving = self.schedule.persistent_loop, [d for d, count in enumerate(self.counts) if count != 1]
+        assert plan is not None  # checked by the pass
+        written = {value for value, _ in self.frame.results} & {r for s in self.plan.tile for r in s.op.results}
+        if plan.stages > 1 or plan.peeled or plan.chunk or written or any(s.reduction_loops for s in self.plan.tile):
+            return None
+        if ragged != set(moving[:1]):
+            return None
+        (dim,) = ragged
+        tiles = apply(ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(0), self.tile[dim]), self._extent(dim))
+        for count in (count for d, count in enumerate(self.counts) if d != dim and count != 1):
+            expr, symbols = count_expr([count])
+            others = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
+            tiles = arith.MulIOp(tiles, others).result
+        return tiles
 
     def _restart_each_period(
         self,

@@ -32,3 +32,21 @@ def test_a_long_sum_is_as_good_as_a_pairwise_one() -> None:
     exact = x.sum(dtype=torch.float64)
     ours, theirs = (abs(y.double() - exact) for y in (mf.fuse(lambda x: mf.sum(x))(x), x.sum()))
     assert ours <= 2 * theirs + exact * 6e-8
+
+
+@pytest.mark.parametrize("elements", [1, 4095, 4096 * 133, 65537 * 1023])
+def test_maximum_of_any_number_of_elements(elements: int) -> None:
+    """Whole tiles have a loop without masks; only the last one is masked."""
+    x = torch.rand(elements, device="cuda").bfloat16()
+    x[-1] = 2.0
+    highest = mf.fuse(lambda x: mf.max(x))
+    assert highest(x).item() == 2.0
+    assert highest(x[:-1]).item() == x[:-1].max().item() if elements > 1 else True
+
+
+def test_rows_of_an_odd_number_in_tiles_of_several() -> None:
+    """Clamps and checks of the last tile's rows, in 32 bits behind the tile's position."""
+    x = torch.rand(3, 2047, 49, device="cuda").bfloat16()
+    w = torch.rand(2047, device="cuda")
+    found = mf.fuse(lambda x, w: mf.astype(mf.astype(x, mf.float32) * w[:, None], mf.bfloat16))(x, w)
+    assert torch.equal(found, (x.float() * w[:, None]).bfloat16())

@@ -355,7 +355,8 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 // CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS]])
 // CHECK: %[[LEAST:.*]] = arith.divui %[[COUNT]], %[[BLOCKS]]
 // CHECK: %[[ROUNDS:.*]] = arith.divui %[[LEAST]], %c8
-// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZEROS]], %[[BEFORE:.*]] = %c0)
+// CHECK: %[[WHOLE:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZEROS]], %{{.*}} = %c0, %{{.*}} = %[[B]])
+// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[WHOLE]]#0, %[[BEFORE:.*]] = %[[WHOLE]]#1)
 // CHECK: %[[SUM:.*]] = arith.addf
 // CHECK: %[[DONE:.*]] = arith.addi %[[BEFORE]], %c1
 // CHECK: %[[NUMBER:.*]] = arith.divui %[[DONE]], %c8
@@ -475,12 +476,23 @@ func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Blocks add their partials atomically to some rows of sums, which are zero between launches; the last block adds up these
 // rows, and leaves them zero.
-// CHECK: #[[MODULO:.*]] = affine_map<(d0) -> (d0 mod 8)>
+// CHECK-DAG: #[[MODULO:.*]] = affine_map<(d0) -> (d0 mod 8)>
+// CHECK-DAG: #[[FLOOR:.*]] = affine_map<()[s0] -> (s0 floordiv 2)>
 // CHECK-LABEL: func.func private @added_0_kernel(
 // CHECK-SAME: %[[SUMS:[a-z0-9]+]]: memref<8x256xf32> {fuse.workspace = "semaphores"}, %[[SEM:[a-z0-9]+]]: memref<1xi32> {fuse.workspace = "semaphores"}
 // CHECK-NOT: fuse.cooperative
-// CHECK: scf.forall (%[[BLOCK:.*]]) in
-// CHECK: %[[PARTIAL:.*]] = scf.for
+// CHECK: scf.forall (%[[BLOCK:.*]]) in (%[[BLOCKS:.*]]) {
+// Tiles that are whole have a loop of their own; only the block that is next behind them masks one.
+// CHECK: %[[WHOLE_TILES:.*]] = affine.apply #[[FLOOR]]()
+// CHECK: %[[STOP:.*]] = arith.minui %[[WHOLE_TILES]], %[[TILES:.*]] : index
+// CHECK: %[[WHOLE:.*]]:2 = scf.for %[[TILE:.*]] = %[[BLOCK]] to %[[STOP]] step %[[BLOCKS]] iter_args(%{{.*}}, %{{.*}} = %[[BLOCK]])
+// CHECK: vector.transfer_read {{.*}} {fuse.streaming, in_bounds = [true, true]}
+// CHECK-NOT: vector.create_mask
+// CHECK: %[[FOLLOWING:.*]] = arith.addi %[[TILE]], %[[BLOCKS]]
+// CHECK: scf.yield %{{.*}}, %[[FOLLOWING]]
+// CHECK: %[[PARTIAL:.*]] = scf.for %{{.*}} = %[[WHOLE]]#1 to %[[TILES]] step %[[BLOCKS]] iter_args(%{{.*}} = %[[WHOLE]]#0)
+// CHECK: vector.transfer_read {{.*}} {fuse.streaming, in_bounds = [false, true]}
+// CHECK: vector.create_mask
 // CHECK: scf.if
 // CHECK: %[[ROW:.*]] = affine.apply #[[MODULO]](%[[BLOCK]])
 // CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %[[PARTIAL]]
