@@ -47,7 +47,7 @@ GPU = (
     "fuse-distribute,fuse-resolve-gathers,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,"
     "fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch,fuse-launch-dependents,"
-    "fuse-assign-l2-policies"
+    "fuse-assign-l2-policies,fuse-narrow-bounds"
 )
 """Tile programs to one thread's code."""
 

@@ -72,10 +72,10 @@ STRIDES = declare(
 EQUAL_EXTENTS = declare(
     "equal_extents",
     array_of("array<i64>", ir.DenseI64ArrayAttr),
-    _HOST,
+    _FUNCTIONS,
     "Groups of (argument, dimension) pairs whose extents are equal, which the runtime checks.",
-    set_by="builder",
-    read_by="builder",
+    set_by="builder, tiling/program",
+    read_by="builder, fuse-narrow-bounds",
 )
 RESULTS = declare(
     "results",

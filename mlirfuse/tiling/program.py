@@ -11,7 +11,7 @@ from mlir.dialects import affine, arith, func, memref, scf
 
 from mlirfuse.analysis.kernels import argument_attributes, body, result_sources, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
-from mlirfuse.dialect.attributes import GATHER, KERNEL, LAUNCH, RESULT_EXTENTS, SCHEDULE, STRIDES
+from mlirfuse.dialect.attributes import EQUAL_EXTENTS, GATHER, KERNEL, LAUNCH, RESULT_EXTENTS, SCHEDULE, STRIDES
 from mlirfuse.dialect.gathered_view import gather_of, gathered_view
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import clone, erase
@@ -163,6 +163,7 @@ def open_tile_program(
     stay adjacent in a row. With `mirrored`, the tiles (i, j) and (j, i) are adjacent (see `beside_mirrored`).
     """
     frame = open_kernel(kernel)
+    mark_equal_extents(frame, space)
     with frame.body():
         counts = tile_counts(space, tile, frame.buffers, frozenset(range(space.rank)) - space.reduced_dims)
         loop = forall_blocks(counts)
@@ -172,6 +173,24 @@ def open_tile_program(
             offsets = tile_offsets(number, counts, tile)
     ragged = ragged_dims(space, tile) - space.reduced_dims
     return TileProgram(**vars(frame), forall=loop, offsets=offsets, ragged=ragged)
+
+
+def mark_equal_extents(frame: KernelFrame, space: IterationSpace) -> None:
+    """Sets `fuse.equal_extents`: the axes of a tile program's arguments that run along a dimension of any extent."""
+    numbers = {argument: number for number, argument in enumerate(frame.function.arguments)}
+    placed = [(op.operands[number], axes) for (op, number), axes in space.use_axes.items()]
+    buffers = [(frame.buffers[value], axes) for value, axes in placed if value in frame.buffers]
+    buffers += [(buffer, space.value_axes[value]) for value, buffer in frame.results if value in space.value_axes]
+    groups: dict[int, set[tuple[int, int]]] = {}
+    for buffer, axes in buffers:
+        if buffer not in numbers:  # a gathered view
+            continue
+        for axis, (dim, extent) in enumerate(zip(axes, ir.MemRefType(buffer.type).shape, strict=True)):
+            if dim is not None and extent == ir.ShapedType.get_dynamic_size():
+                groups.setdefault(dim, set()).add((numbers[buffer], axis))
+    flat = [[n for pair in sorted(groups[dim]) for n in pair] for dim in sorted(groups) if len(groups[dim]) > 1]
+    if flat:
+        frame.function.attributes[EQUAL_EXTENTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(each) for each in flat])
 
 
 def ragged_dims(space: IterationSpace, tile: Sequence[int]) -> frozenset[int]:

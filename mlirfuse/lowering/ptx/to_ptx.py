@@ -21,6 +21,7 @@ from mlirfuse.lowering.attach_target import nvvm_target
 from mlirfuse.lowering.ptx import libdevice
 from mlirfuse.lowering.ptx.miscompilations import worked_around
 from mlirfuse.lowering.ptx.signed_strides import allow_negative_strides
+from mlirfuse.lowering.ptx.tile_pointers import point_to_tiles
 from mlirfuse.support.diagnostics import describe
 from mlirfuse.support.rewriting import ops_named
 from mlirfuse.target import Target
@@ -62,6 +63,8 @@ def to_nvvm(module: ir.Operation) -> None:
                 _pass_tensor_maps_by_value(op)
             if SIGNED_STRIDES in op.attributes:
                 allow_negative_strides(op)
+            if "nvvm.kernel" in op.attributes:
+                point_to_tiles(op)
         for op in ops_named(module, "llvm.br", "llvm.cond_br"):
             if LOOP_ANNOTATION in op.attributes:
                 op.attributes["loop_annotation"] = op.attributes[LOOP_ANNOTATION]

@@ -10,7 +10,7 @@ from mlir.dialects import gpu
 
 import mlirfuse.distribution.rules  # noqa: F401  (registers the rules)
 from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program, kernels, symbol
-from mlirfuse.dialect.attributes import CLUSTER, COOPERATIVE, ORDERED
+from mlirfuse.dialect.attributes import CLUSTER, COOPERATIVE, EQUAL_EXTENTS, ORDERED
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.distribution.distributor import Distributor, layouts_of
 from mlirfuse.distribution.grid import RESIDENT_BLOCKS, device_bound, set_grid
@@ -88,8 +88,9 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
     set_grid(function.operation, kernel, forall, layout.cluster)
     if (cluster := _cluster(kernel, layout)) > 1:
         function.operation.attributes["known_cluster_size"] = ir.DenseI32ArrayAttr.get([cluster, 1, 1])
-    if COOPERATIVE in kernel.attributes:
-        function.operation.attributes[COOPERATIVE] = ir.UnitAttr.get()
+    for name in (COOPERATIVE, EQUAL_EXTENTS):
+        if name in kernel.attributes:
+            function.operation.attributes[name] = kernel.attributes[name]
     if blocks := schedule_of(kernel).blocks_per_sm:
         i32 = ir.IntegerType.get_signless(32)
         function.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, blocks)

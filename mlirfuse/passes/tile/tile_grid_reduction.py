@@ -19,7 +19,7 @@ from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.persistent_loop import GRID_REDUCTIONS
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.program import open_kernel
+from mlirfuse.tiling.program import mark_equal_extents, open_kernel
 from mlirfuse.tiling.reduction.grid_reduction import emit_grid_reduction, workspace_of
 from mlirfuse.tiling.reduction.reduction_ops import element_type
 from mlirfuse.tiling.reduction.second_kernel import emit_two_kernels
@@ -93,6 +93,7 @@ class FuseTileGridReduction(Pass):
                 tiled = emit_two_kernels(kernel, space, plan, schedule, launches)
             else:
                 frame = open_kernel(kernel, workspace_of(space, plan, schedule))
+                mark_equal_extents(frame, space)
                 emit_grid_reduction(frame, space, plan, schedule)
                 frame.close()
                 tiled = frame.function.operation

@@ -13,7 +13,7 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.rewriting import erase
 from mlirfuse.tiling.kernel_signature import default_attributes
-from mlirfuse.tiling.program import open_kernel
+from mlirfuse.tiling.program import mark_equal_extents, open_kernel
 from mlirfuse.tiling.reduction.grid_reduction import emit_persistent_loop, emit_second_stage
 from mlirfuse.tiling.reduction.reduction_ops import element_type
 
@@ -46,6 +46,7 @@ def emit_two_kernels(
     memory = [ir.MemRefType.get(shape, element) for shape, element in shapes]
 
     loop_kernel = open_kernel(kernel, [(type_, {}) for type_ in memory], returned=[returned[n] for n in first_numbers])
+    mark_equal_extents(loop_kernel, space)
     emit_persistent_loop(loop_kernel, space, plan, schedule, loop_kernel.workspace)
     partial_inputs = [(type_, default_attributes()) for type_ in memory]
     second_kernel = open_kernel(

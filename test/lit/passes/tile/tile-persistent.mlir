@@ -5,7 +5,7 @@
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // The host calls a declaration, which names the kernel; every input is read once, every result written once.
 // CHECK-LABEL: func.func private @f_0_kernel(
-// CHECK-SAME: memref<?x256xf32>, %{{.*}}: memref<?xf32>) attributes {fuse.kernel
+// CHECK-SAME: memref<?x256xf32>, %{{.*}}: memref<?xf32>) attributes {fuse.equal_extents = [array<i64: 0, 0, 1, 0>], fuse.kernel
 // CHECK: scf.forall
 // CHECK: vector.transfer_read {{.*}}fuse.streaming{{.*}} : memref<?x256xf32>, vector<1x256xf32>
 // CHECK-NOT: vector.transfer_read
