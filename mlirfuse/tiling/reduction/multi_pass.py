@@ -180,27 +180,44 @@ class _MultiPass:
         return accumulated
 
     def _pass_over_groups(self, start: Accumulators, reductions: Sequence[OpStructure], step: Step) -> Accumulators:
-        """Emits `step` for every chunk of a dynamic extent, in groups of `GROUP`; the last chunk may be partial."""
+        """Emits `step` for every chunk of a dynamic extent, in groups of `GROUP`; the last chunk may be partial.
+
+        Chunks that are whole have loops of their own, whose accesses are neither clamped nor masked.
+        """
         extent = dynamic_extent(self.space, self.chunked, self.program.buffers)
+        chunks = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(0), self.chunk)
+        whole = apply(chunks * self.chunk, extent)
         if not reductions:
-            return self._loop(index(0), extent, start, step)
+            start = self._loop(index(0), whole, start, step, whole=True)
+            return self._loop(whole, extent, start, step)
         length = GROUP * self.chunk
-        groups = scf.ForOp(index(0), extent, index(length), start)
+        groups = scf.ForOp(index(0), whole, index(length), start)
         with ir.InsertionPoint(groups.body):
             end_of_group = apply(ir.AffineExpr.get_dim(0) + length, groups.induction_variable)
-            end = arith.MinUIOp(end_of_group, extent).result
-            sums = self._loop(groups.induction_variable, end, self._initial(reductions, self.schedule.tile), step)
+            end = arith.MinUIOp(end_of_group, whole).result
+            neutral = self._initial(reductions, self.schedule.tile)
+            sums = self._loop(groups.induction_variable, end, neutral, step, whole=True)
             carried = zip(reductions, groups.inner_iter_args, sums, strict=True)
             scf.YieldOp([combine(s, accumulator, partial, None) for s, accumulator, partial in carried])
-        return list(groups.results)
+        return self._loop(whole, extent, list(groups.results), step)
 
     def _loop(
-        self, first: ir.Value, end: ir.Value, start: Accumulators, step: Step, *, staged: bool = False
+        self,
+        first: ir.Value,
+        end: ir.Value,
+        start: Accumulators,
+        step: Step,
+        *,
+        staged: bool = False,
+        whole: bool = False,
     ) -> Accumulators:
-        """Emits a loop of `step` over chunks of the schedule's size from `first` to `end`; returns the accumulators."""
+        """Emits a loop of `step` over chunks of the schedule's size from `first` to `end`; returns the accumulators.
+
+        `whole` says that no chunk of a dynamic extent is partial.
+        """
         loop = scf.ForOp(first, end, index(self.chunk), start)
         with ir.InsertionPoint(loop.body):
-            emitter = self._emitter(self.schedule.tile, loop.induction_variable, staged)
+            emitter = self._emitter(self.schedule.tile, loop.induction_variable, staged, whole=whole)
             scf.YieldOp(step(emitter, list(loop.inner_iter_args)))
         return list(loop.results)
 
@@ -242,12 +259,12 @@ class _MultiPass:
         """The tile of a chunk of `size` elements."""
         return tuple(size if d == self.chunked else n for d, n in enumerate(self.schedule.tile))
 
-    def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False) -> TileEmitter:
+    def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False, *, whole: bool = False) -> TileEmitter:
         offsets = list(self.program.offsets)
         for dim in self.outer:
             offsets[dim] = self.positions.get(dim, offsets[dim])
         offsets[self.chunked] = position
-        ends = ragged_dims(self.space, tile) if self.extent is None else frozenset()
+        ends = ragged_dims(self.space, tile) if self.extent is None and not whole else frozenset()
         transfers = TileTransfers(
             self.space,
             tile,

@@ -45,3 +45,19 @@ def test_short_rows_depth_first() -> None:
     (found,) = interpreter.run(module_at("gpu", scaled, specs_of([x]), schedule), "scaled", [x])
     h = x.astype(np.float64) / (1 + np.exp(-x.astype(np.float64)))
     np.testing.assert_allclose(found, h / np.abs(h).max(-1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 255, 256, 264, 300])
+def test_chunks_of_any_number_of_rows(rows: int) -> None:
+    """Whole chunks in groups of 32, and a partial one behind them; the deviations are a second pass, with stores."""
+
+    def columns(x: Any) -> Any:
+        return mf.max(x, axis=0), x - mf.sum(x, axis=0)
+
+    x = np.random.default_rng(rows).integers(-8, 8, (rows, 40)).astype(np.float32)
+    layout = mf.BlockedLayout((1, 1), (1, 32), (2, 1), (4, 1), (1, 1))
+    module = module_at(
+        "gpu", columns, [mf.TensorSpec(("n", 40), mf.float32)], mf.Schedule((8, 32), layout, "multi_pass")
+    )
+    for got, exact in zip(interpreter.run(module, "columns", [x]), (x.max(0), x - x.sum(0)), strict=True):
+        np.testing.assert_array_equal(got, exact)

@@ -115,19 +115,24 @@ func.func private @f_0(%x: tensor<8x256xf32>) -> tensor<8x256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-// An extent known at run time is processed in groups of 32 chunks, whose sums are combined separately; elements past its end are masked.
+// An extent known at run time is processed in groups of 32 chunks, whose sums are combined separately. The chunk that is
+// partial, if there is one, follows in a loop of its own; elements past its end are masked.
 // CHECK-LABEL: func.func private @f_0_kernel(
 // CHECK: scf.forall
 // CHECK: %[[M:.*]] = memref.dim %arg0
+// CHECK: %[[WHOLE:.*]] = affine.apply #{{.*}}(%[[M]])
 // CHECK: %[[GROUP:.*]] = arith.constant 256 : index
-// CHECK: %[[TOTAL:.*]] = scf.for %[[G:.*]] = %{{.*}} to %[[M]] step %[[GROUP]] iter_args(%[[ALL:.*]] = %{{.*}}) -> (vector<8x128xf32>)
-// CHECK: %[[END:.*]] = arith.minui %{{.*}}, %[[M]]
+// CHECK: %[[GROUPS:.*]] = scf.for %[[G:.*]] = %{{.*}} to %[[WHOLE]] step %[[GROUP]] iter_args(%[[ALL:.*]] = %{{.*}}) -> (vector<8x128xf32>)
+// CHECK: %[[END:.*]] = arith.minui %{{.*}}, %[[WHOLE]]
 // CHECK: %[[SUM:.*]] = scf.for %[[R:.*]] = %[[G]] to %[[END]] step %{{.*}} iter_args
-// CHECK: vector.create_mask %{{.*}} : vector<8x1xi1>
-// CHECK: vector.transfer_read %arg0[%[[R]], %{{.*}}], %{{.*}} {in_bounds = [false, true]} : memref<?x1024xf32>, vector<8x128xf32>
-// CHECK: arith.select
+// CHECK-NOT: vector.create_mask
+// CHECK: vector.transfer_read %arg0[%[[R]], %{{.*}}], %{{.*}} {in_bounds = [true, true]} : memref<?x1024xf32>, vector<8x128xf32>
 // CHECK: arith.addf
 // CHECK: arith.addf %[[ALL]], %[[SUM]]
+// CHECK: %[[TOTAL:.*]] = scf.for %[[LAST:.*]] = %[[WHOLE]] to %[[M]] step %{{.*}} iter_args(%{{.*}} = %[[GROUPS]]) -> (vector<8x128xf32>)
+// CHECK: vector.create_mask %{{.*}} : vector<8x1xi1>
+// CHECK: vector.transfer_read %arg0[%[[LAST]], %{{.*}}], %{{.*}} {in_bounds = [false, true]} : memref<?x1024xf32>, vector<8x128xf32>
+// CHECK: arith.select
 // CHECK: vector.multi_reduction <add>, %[[TOTAL]]
 // CHECK: vector.transfer_write
 func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<1024xf32>
