@@ -7,6 +7,7 @@ from math import frexp
 
 from mlir import ir
 
+from mlirfuse.analysis.arithmetic.rounded import FACTORS, adds_positive, rounds_to_half
 from mlirfuse.support.rewriting import nested, number_of
 
 
@@ -36,33 +37,37 @@ _COUNTS: dict[str, tuple[float, float]] = {
     "arith.extf": (0.5, 0),
     "arith.truncf": (0.5, 0),
     "arith.bitcast": (0, 0),
-    "arith.divf": (8, 1),
+    "arith.divf": (10, 1),
     "arith.remf": (30, 1),
     "arith.divsi": (20, 1),
     "arith.floordivsi": (25, 1),
     "arith.remsi": (20, 1),
     "math.sqrt": (7, 1),
     "math.rsqrt": (3, 1),
-    "math.exp": (3, 1),
+    "math.exp": (7, 1),
     "math.exp2": (2, 1),
-    "math.expm1": (18, 1),
-    "math.log": (5, 1),
-    "math.log1p": (20, 1),
-    "math.log2": (4, 1),
-    "math.tanh": (3, 1),
+    "math.expm1": (21, 0),
+    "math.log": (24, 0),
+    "math.log1p": (26, 0),
+    "math.log2": (26, 0),
+    "math.tanh": (13, 2),
     "math.sin": (25, 0),
     "math.cos": (25, 0),
     "math.erf": (22, 1),
     "math.powf": (40, 2),
 }
-"""Plain and special instructions of operations in single precision, from the PTX that they are lowered to."""
+"""Plain and special instructions of operations in single precision, from the machine code that they become for sm_90a:
+functions are libdevice's."""
+
+_ROUNDED_EXP = (2.0, 1.0)
+"""Of `math.exp` where all uses round its result to half precision (`lower-exponentials`)."""
 
 
 _EXACT_QUOTIENT, _SHARED_QUOTIENT = (1.0, 0.0), (5.0, 0.0)
 """Of `arith.divf` by a power of two, and by another constant or by a number that a row or more of elements shares:
 `lower-divisions` and `lower-shared-divisions` make products of these."""
 
-_JOINT = {"fuse.moments": (3.0, 0.0), "fuse.exp_sum": (6.0, 1.0)}
+_JOINT = {"fuse.moments": (3.0, 0.0), "fuse.exp_sum": (10.0, 1.0)}
 """Of joint reductions, for one element."""
 
 
@@ -74,12 +79,40 @@ def instructions_of(op: ir.Operation) -> Instructions:
         return Instructions()
     total = Instructions()
     for inner in nested(op)[1:]:
-        plain, special = _quotient(op, inner) if inner.name == "arith.divf" else _COUNTS.get(inner.name, _ONE)
+        plain, special = _count(op, inner)
         if any(isinstance(result.type, ir.F64Type) for result in inner.results):
             total += Instructions(double=plain + 10 * special)
         else:
             total += Instructions(plain, special)
     return total
+
+
+def _count(generic: ir.Operation, op: ir.Operation) -> tuple[float, float]:
+    """Of one op in the body of a `linalg.generic`."""
+    if op.name == "arith.divf":
+        return _quotient(generic, op)
+    if op.name == "math.exp" and _is_rounded(op.results[0]):
+        return _ROUNDED_EXP
+    return _COUNTS.get(op.name, _ONE)
+
+
+def _is_rounded(value: ir.Value) -> bool:
+    """`is_rounded` of an element of tensor ops, whose other ops read it through results of generics."""
+    return all(_is_rounded_by(use.owner.operation, use.operand_number, value) for use in value.uses)
+
+
+def _is_rounded_by(user: ir.Operation, number: int, value: ir.Value) -> bool:
+    if user.name == "linalg.yield":
+        generic = user.parent
+        uses = list(generic.results[number].uses) if number < len(generic.results) else []
+        readers = [(use.owner.operation, use.operand_number) for use in uses]
+        return bool(readers) and all(
+            reader.name == "linalg.generic" and _is_rounded(reader.regions[0].blocks[0].arguments[n])
+            for reader, n in readers
+        )
+    if rounds_to_half(user):
+        return True
+    return (user.name in FACTORS or adds_positive(user, value)) and _is_rounded(user.results[0])
 
 
 def _quotient(generic: ir.Operation, division: ir.Operation) -> tuple[float, float]:
