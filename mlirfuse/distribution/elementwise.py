@@ -182,3 +182,29 @@ def extract(d: Distributor, op: ir.Operation) -> None:
     if prod(source.shape) != 1 or isinstance(op.results[0].type, ir.VectorType):
         raise PassError(f"only a tile of one element becomes a scalar, not {source}", where=op)
     d.scalars[op.results[0]] = d.number(op.operands[0])
+
+
+@rule("vector.extract_strided_slice")
+def extract_repeats(d: Distributor, op: ir.Operation) -> None:
+    """The rule of `vector.extract_strided_slice`: each thread takes some of its own fragments.
+
+    Raises:
+        PassError: the slice does not begin at a thread's first fragment of a repeat, or has parts of a repeat.
+    """
+    source = d.tile(op.operands[0])
+    if isinstance(source, Uniform):
+        d.tiles[op.results[0]] = source
+        return
+    layout, shape = source.layout, tuple(ir.VectorType(op.results[0].type).shape)
+    offsets = [ir.IntegerAttr(n).value for n in op.attributes["offsets"]]
+    firsts = []
+    for dim, (offset, extent, whole) in enumerate(zip(offsets, shape, source.extents, strict=True)):
+        repeat, beyond = divmod(offset, layout.repeat_stride(dim))
+        if extent != whole and (beyond or extent % layout.repeat_stride(dim) or layout.slack(dim)):
+            raise PassError(f"elements {offset} to {offset + extent} are no whole repeats of {layout}", where=op)
+        firsts.append(repeat * layout.within(dim) * layout.neighbours(dim))
+
+    def make(key: Key) -> ir.Value:
+        return source.at(tuple(first + number for first, number in zip(firsts, key, strict=True)))
+
+    d.tiles[op.results[0]] = source.like(shape, source.element_type, make)

@@ -15,6 +15,7 @@ from mlir import ir
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
 from mlirfuse.analysis.contractions.contraction_operands import producers
+from mlirfuse.analysis.contractions.operand_sums import OperandSum, operand_sums
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure
 from mlirfuse.errors import PassError
@@ -28,11 +29,13 @@ class Epilogue:
         tile: ops on the result's tile.
         reductions: reductions of the tile, all over the same dimensions.
         second_stage: ops on the results of the reductions.
+        operand_sums: sums of an operand, made in the loop along k, whose results ops of `tile` may read.
     """
 
     tile: tuple[OpStructure, ...]
     reductions: tuple[OpStructure, ...]
     second_stage: tuple[OpStructure, ...]
+    operand_sums: tuple[OperandSum, ...] = ()
 
 
 def epilogue_of(
@@ -43,24 +46,32 @@ def epilogue_of(
     reductions: list[OpStructure] = []
     second_stage: list[OpStructure] = []
     after_reduction: set[ir.Value] = set()
+    sums = operand_sums(space, contraction, structures)
+    in_loop = {op for each in sums for op in each.members}
     for s in structures:
+        if s.op in in_loop:
+            continue
         late = any(operand in after_reduction for operand in s.operands)
         if reason := _problem(space, contraction, s, reductions, late):
             return s, reason
         (reductions if s.reduction_loops else second_stage if late else tile).append(s)
         if late or s.reduction_loops:
             after_reduction.update(s.op.results)
-    return Epilogue(tuple(tile), tuple(reductions), tuple(second_stage))
+    return Epilogue(tuple(tile), tuple(reductions), tuple(second_stage), sums)
 
 
-def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
+def misfit(space: IterationSpace, structures: Sequence[OpStructure], *, sums: bool = False) -> str | None:
     """Why ops cannot share the kernel of a contraction among them; None if they can, or if there is no contraction.
 
-    Only ops that rename elements of its operands may come before the contraction.
+    Only ops that rename elements of its operands may come before the contraction, and with `sums` sums of an operand.
     """
     found = contraction_in(space, structures)
     if found is None:
         return None
+    in_loop = {op for each in operand_sums(space, found, structures) for op in each.members}
+    if in_loop and not sums:
+        return "it sums up an operand of a contraction"
+    structures = [s for s in structures if s.op not in in_loop]
     position = [s.op for s in structures].index(found.structure.op)
     factors = {number for pair in found.pairs for number in pair}
     renaming = {s.op for number in factors for s in producers(found.structure.op.operands[number])}

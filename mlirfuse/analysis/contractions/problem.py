@@ -10,9 +10,11 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.contractions.epilogue_work import epilogue_work
+from mlirfuse.analysis.contractions.operand_sums import OperandSum, operand_sums
 from mlirfuse.analysis.extent_hints import expected_extents
-from mlirfuse.analysis.kernels import argument_attributes
+from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
@@ -36,7 +38,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     tiled = ((contraction.m, contraction.k), (contraction.n, contraction.k))
     stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in operands]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
-    reductions = [op for op in space.reduced if op != contraction.structure.op]
+    sums = _sums(kernel, space, contraction)
+    apart = {contraction.structure.op, *(each.reduction.op for each in sums)}
+    reductions = [op for op in space.reduced if op not in apart]
     over = {d for reduction in reductions for d in space.reduced[reduction]}
     batch = tuple(space.extents[d] for d in contraction.batch)
     reads = tuple((d in operands[0].axes, d in operands[1].axes) for d in contraction.batch)
@@ -70,9 +74,20 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         one_array=operands[0].source == operands[1].source,
         arrays=(len(sides[0]), len(sides[1])),
         hints=tuple(expected[d] for d in (*contraction.batch, contraction.m, contraction.n)),
+        operand_sums=(
+            sum(each.number in contraction.sides[0] for each in sums),
+            sum(each.number in contraction.sides[1] for each in sums),
+        ),
     )
     work = epilogue_work(kernel, space, contraction)
     return found if found.work == work else replace(found, epilogue=work)
+
+
+def _sums(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> tuple[OperandSum, ...]:
+    """The sums of an operand that a kernel makes beside the product."""
+    if len(space.reduced) == 1:
+        return ()
+    return operand_sums(space, contraction, [s for op in body(kernel) if (s := structure_of(op)) is not None])
 
 
 def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:

@@ -11,7 +11,7 @@ from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.elect_one import elect_one
 from mlirfuse.dialect.set_registers import set_registers
 from mlirfuse.dialect.stage_tile import is_transposed, stage_tile, staged_shape
-from mlirfuse.dialect.staged_tile import staged_tile
+from mlirfuse.dialect.staged_tile import first_of, staged_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
@@ -127,9 +127,16 @@ def staged(d: Distributor, op: ir.Operation) -> None:
     order = _register_order(tile, op)
     offsets = list(ir.DenseI64ArrayAttr(op.attributes["offsets"]))
     loaded: dict[Key, ir.Value] = {}
+    first_column, count = first_of(op), type_.shape[-1]
 
     def make(key: Key) -> ir.Value:
-        if key not in loaded:
+        if key not in loaded and first_column is not None:
+            types = [tile.type] * len(order)
+            values = staged_tile(
+                d.scalars[ring], d.scalars[first], types, first=first_column, columns=count, transposed=transposed
+            )
+            loaded.update(zip(order, values, strict=True))
+        elif key not in loaded:
             number = next(i for i, offset in enumerate(offsets) if offset <= 8 * key[-1] < offset + width)
             columns = range(offsets[number] // 8, (offsets[number] + width) // 8)
             keys = [key for key in order if key[-1] in columns]

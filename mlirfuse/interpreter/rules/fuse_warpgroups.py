@@ -167,6 +167,8 @@ def _stage_columns(site: Site) -> Callable[[Frame], Coroutine]:
 def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
     ring, stage = site.operands
     offsets, transposed = site.ints("offsets"), is_transposed(site.op)
+    column, columns = site.integer("first") or 0, site.integer("columns")
+    window = slice(column, None if columns is None else column + columns)
 
     def step(frame: Frame) -> Coroutine:
         memref, first, block = frame.values[ring], agreed(site, frame, stage), frame.block
@@ -175,7 +177,7 @@ def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
             if block.rings.is_loading(stage_key(site, frame, memref, number)):
                 raise site.error("an asynchronous load into the stage is in flight, without a wait for it", frame)
             data = _stage_data(site, frame, memref, number)
-            parts.append(data.T if transposed else data)
+            parts.append((data.T if transposed else data)[:, window])
         if block.threads == 1:
             shape = ir.VectorType(site.op.results[0].type).shape
             tile = np.empty(shape[-2:], memref.dtype)

@@ -11,6 +11,7 @@ from mlir.dialects import arith, llvm, nvvm, vector
 
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
+from mlirfuse.dialect.staged_tile import first_of
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.async_ops.hopper import kernels_using, thread_number
 from mlirfuse.lowering.async_ops.shared_address import shared_pointer, stage_address
@@ -90,7 +91,9 @@ def _write(op: ir.Operation) -> None:
 
 
 def _read(op: ir.Operation) -> None:
-    for piece in _pieces(op, list(op.results)):
+    first = first_of(op)
+    column = None if first is None else arith.constant(ir.IndexType.get(), first)
+    for piece in _pieces(op, list(op.results), column):
         for value, loaded in zip(piece.values, _loaded(piece), strict=True):
             value.replace_all_uses_with(loaded)
 

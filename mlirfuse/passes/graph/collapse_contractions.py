@@ -15,7 +15,7 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.graph.collapsed_epilogues import collapse_readers, copy_body
+from mlirfuse.passes.graph.collapsed_epilogues import collapse_readers, collapse_sums, copy_body
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.affine_expressions import substituted
@@ -35,7 +35,8 @@ class FuseCollapseContractions(Pass):
     numbers its elements by the joined loops, an operand whose axes are in their order is collapsed, and any other one
     becomes a gathered view, or is copied in that order where neighbours in memory would be apart in the view.
     Elementwise ops and reductions that read the result, and treat the loops of a role alike, run on the joined loops
-    too, so that they can share the product's kernel. Sums that read no gathered view are left alone.
+    too, so that they can share the product's kernel, as do reductions of an operand that is collapsed. Sums that read
+    no gathered view are left alone.
 
     ```mlir
     %windows = "fuse.gathered_view"(%x) {map = affine_map<(n, p, q, r, s, c) -> (n, p + r - 1, q + s - 1, c)>, ...}
@@ -117,9 +118,13 @@ def _collapse(op: ir.Operation) -> str | None:
         assembled = tensor.ExpandShapeOp(
             op.results[0].type, result, [list(run) for _, run in runs], [], list(op.results[0].type.shape)
         )
+    views = [defining_op(value) for value, _ in operands]
     op.results[0].replace_all_uses_with(assembled.result)
     erase(op)
     collapse_readers(assembled.operation)
+    for view in views:
+        if view is not None and view.name == "tensor.collapse_shape":
+            collapse_sums(view)
     return None
 
 

@@ -1,16 +1,19 @@
-"""Moves `tensor.expand_shape` behind the ops that read its result, which then run on the joined loops."""
+"""Moves `tensor.expand_shape` behind the ops that read its result, which then run on the joined loops; and
+`tensor.collapse_shape` before sums of its source.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 
 from mlir import ir
 from mlir.dialects import linalg, tensor
 
 from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projected_axes, projection
-from mlirfuse.analysis.loops.structure import is_constant
+from mlirfuse.analysis.loops.structure import is_constant, reduces
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
 
 EXPAND = "tensor.expand_shape"
@@ -39,9 +42,39 @@ def collapse_readers(expand: ir.Operation) -> None:
             erase(op)
 
 
-def _groups(op: ir.Operation, number: int, expand: ir.Operation | None) -> list[list[int]] | None:
-    """The loops of an op by the axis of the collapsed value that they belong to; None where they cannot be joined."""
-    assert expand is not None  # the operand's producer
+def collapse_sums(collapse: ir.Operation) -> None:
+    """Rewrites the ops that sum up a value over whole groups of its dimensions, so that they read a collapsed view of
+    the value. Only results of the same type remain: their dimensions are those of the view.
+    """
+    value, block = collapse.operands[0], collapse.block
+    for op in body(collapse.parent.operation):
+        number = next((n for n, operand in enumerate(op.operands) if operand == value), None)
+        if number is None or op.name != "linalg.generic" or any(inner.name == "linalg.index" for inner in nested(op)):
+            continue
+        groups = _groups(op, number, collapse)
+        inputs = len(op.operands) - len(op.results)
+        if groups is None or not reduces(op) or inputs != 1:
+            continue
+        results = [projected_axes(m) for m in list(ir.ArrayAttr(op.attributes["indexing_maps"]))[inputs:]]
+        if any(len(run) > 1 for axes in results for run in _runs(axes, groups) or []):
+            continue
+        maker = defining_op(value)
+        if maker is None:
+            collapse.move_before(block.operations[0].operation)
+        else:
+            collapse.move_after(maker)
+        _rewrite(op, groups, {value: collapse.results[0]})
+
+
+def _groups(op: ir.Operation, number: int, reshape: ir.Operation | None) -> list[list[int]] | None:
+    """The loops of an op by the axis of a collapsed value that they belong to; None where they cannot be joined.
+
+    Args:
+        op: the op.
+        number: the number of its operand that is expanded, or collapsed.
+        reshape: what expands or collapses it.
+    """
+    assert reshape is not None  # the operand's producer
     maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
     types = [v.type for v in op.operands]
@@ -50,7 +83,7 @@ def _groups(op: ir.Operation, number: int, expand: ir.Operation | None) -> list[
     ):
         return None
     own = maps[number]
-    reassociation = [[ir.IntegerAttr(a).value for a in ir.ArrayAttr(g)] for g in expand.attributes["reassociation"]]
+    reassociation = [[ir.IntegerAttr(a).value for a in ir.ArrayAttr(g)] for g in reshape.attributes["reassociation"]]
     groups: list[list[int]] = []
     for axes in reassociation:
         loops = [loop for a in axes if (loop := own[a]) is not None]
@@ -78,8 +111,12 @@ def _runs(axes: Sequence[int | None], groups: Sequence[Sequence[int]]) -> list[l
     return runs
 
 
-def _rewrite(op: ir.Operation, groups: Sequence[Sequence[int]]) -> list[ir.Operation]:
-    """Replaces an op by one over the joined loops; returns the reshapes of its results."""
+def _rewrite(
+    op: ir.Operation, groups: Sequence[Sequence[int]], known: Mapping[ir.Value, ir.Value] = MappingProxyType({})
+) -> list[ir.Operation]:
+    """Replaces an op by one over the joined loops, of which `known` gives collapsed operands; returns the reshapes of
+    its results.
+    """
     maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = list(ir.ArrayAttr(op.attributes["iterator_types"]))
     order = sorted(range(len(groups)), key=lambda g: groups[g][0])
@@ -91,7 +128,7 @@ def _rewrite(op: ir.Operation, groups: Sequence[Sequence[int]]) -> list[ir.Opera
     ]
     inputs = len(op.operands) - len(op.results)
     with ir.InsertionPoint(op), op.location:
-        values = [_collapsed(v, of) for v, of in zip(op.operands, runs, strict=True)]
+        values = [known[v] if v in known else _collapsed(v, of) for v, of in zip(op.operands, runs, strict=True)]
         new = linalg.GenericOp(
             [v.type for v in values[inputs:]],
             values[:inputs],

@@ -47,7 +47,8 @@ class FusePipelineContraction(Pass):
     have the same tiles of operand A, copy a part of them each to all; a persistent grid has whole clusters. Of an
     operand's last tile only existing rows are copied, if their number is static, k is contiguous and the values of
     other rows are unused (`fuse.undefined` on the read); where the operand has several tiles, the producer branches to
-    a copy of fewer rows for the last. Blocks of a cluster share copies of whole tiles.
+    a copy of fewer rows for the last. Blocks of a cluster share copies of whole tiles. Sums of operands, which the loop
+    carries beside the accumulators, are made from a full stage while the products of the stage before are under way.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {

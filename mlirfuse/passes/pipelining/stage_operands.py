@@ -8,16 +8,19 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, gpu, nvvm, scf
+from mlir.dialects import arith, gpu, nvvm, scf, vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.memory.shared_memory import is_shared
 from mlirfuse.dialect.attributes import LAYOUT
 from mlirfuse.dialect.copy_tile import copy_tile
+from mlirfuse.dialect.operand_tile import first_of
+from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
 from mlirfuse.tiling.contractions.k_loop import feeds_contraction, use_fallback, widens_operand
+from mlirfuse.tiling.contractions.loops import OPERAND_TILE
 from mlirfuse.tiling.slot_ring import ReadRing, padded_row, read_indices
 from mlirfuse.tiling.tiles import index
 
@@ -31,7 +34,8 @@ class FuseStageOperands(Pass):
     Each gets a ring of `stages` slots. A step waits for its own slot, then starts the copy of the step `stages - 1`
     ahead into the slot that the previous step has read; one barrier a step orders both. Loops that are fed by tensor
     maps have no such reads; a contraction by an asynchronous instruction that was not pipelined uses the family's
-    fallback instead, such as `mma` for `wgmma`.
+    fallback instead, such as `mma` for `wgmma`. What is summed up of an operand (`fuse.operand_tile`) is read from the
+    same slots.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -155,6 +159,25 @@ def _may_be_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
     return loop is not None and LAYOUT in op.attributes and rows > 1 and columns > 1
 
 
+def _in_accumulators_order(op: ir.Operation, slot: ir.Operation) -> ir.Value:
+    """The tile of a `fuse.operand_tile`, read from the slot that `slot` reads the operand's tile from."""
+    source, result = ir.VectorType(slot.results[0].type), ir.VectorType(op.results[0].type)
+    last = [source.rank - 2, source.rank - 1]
+    axes = [ir.AffineExpr.get_dim(d) for d in (reversed(last) if is_transposed(op) else last)]
+    lead = [ir.AffineExpr.get_constant(0)] * (result.rank - 2)
+    buffer, *indices, padding = slot.operands
+    along_k = last[0] if is_transposed(op) else last[1]
+    indices[along_k] = index(first_of(op))
+    return vector.TransferReadOp(
+        result,
+        buffer,
+        indices,
+        ir.AffineMapAttr.get(ir.AffineMap.get(source.rank, 0, [*lead, *axes])),
+        padding,
+        in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * result.rank),
+    ).result
+
+
 class _Ring(ReadRing):
     """The slots of one operand."""
 
@@ -187,7 +210,12 @@ def _stage_once(step: _Step) -> None:
     nvvm.CpAsyncWaitGroupOp(0)
     gpu.BarrierOp()
     for read, ring in zip(step.reads, rings, strict=True):
-        read.results[0].replace_all_uses_with(ring.load(index(0)))
+        tile = ring.load(index(0))
+        for use in [use.owner.operation for use in read.results[0].uses]:
+            if use.name == OPERAND_TILE:
+                use.results[0].replace_all_uses_with(_in_accumulators_order(use, tile.owner.operation))
+                erase(use)
+        read.results[0].replace_all_uses_with(tile)
         erase(read)
     for maker in map(defining_op, list(step.contract.operands)[:2]):
         if maker is not None and widens_operand(maker):
@@ -216,6 +244,9 @@ def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
         for op in list(old.operations)[:-1]:
             if op.operation in staged:
                 mapping[op.results[0]] = staged[op.operation].load(full)
+            elif op.operation.name == OPERAND_TILE:
+                tile = mapping[op.operands[0]].owner.operation
+                mapping[op.results[0]] = _in_accumulators_order(op.operation, tile)
             else:
                 clone(op.operation, mapping)
         scf.YieldOp([mapping[v] for v in old.operations[len(old.operations) - 1].operands])

@@ -15,7 +15,7 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
+from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of, nested
 from mlirfuse.tiling.contractions.row_slices import RowSlices
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.sync.cluster_tiles import reduce_in_cluster
@@ -44,7 +44,8 @@ class FuseSplitK(Pass):
     - `cluster`: the blocks of a tile form a cluster, and each adds up some rows of all partials, which it reads
       from the others' shared memory: no semaphores, no workspace, and synchronisation within the cluster only.
 
-    The epilogue is run by the block that has the whole sum, or by each block on the rows whose sum it has.
+    The epilogue is run by the block that has the whole sum, or by each block on the rows whose sum it has. Sums of an
+    operand, which the loop carries beside the accumulators, are combined with these.
 
     ```mlir
     scf.forall (%tile) in (%tiles) {
@@ -98,9 +99,9 @@ def _k_loop(blocks: ir.Operation) -> ir.Operation:
 def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule: ContractionSchedule) -> None:
     count, operands = _tile_count(old)
     in_cluster, by_flags = (schedule.reduction == reduction for reduction in ("cluster", "flagged"))
-    tile_type = ir.VectorType(loop.results[0].type)
-    flagged_buffer = flagged_workspace(kernel, count, operands, tile_type, schedule.split) if by_flags else None
-    partials = None if in_cluster or by_flags else partial_tiles(kernel, count, operands, tile_type, schedule)
+    types = [ir.VectorType(result.type) for result in loop.results]
+    flagged = [flagged_workspace(kernel, count, operands, each, schedule.split) for each in types if by_flags]
+    partials = [] if in_cluster or by_flags else partial_tiles(kernel, count, operands, types, schedule)
     with ir.InsertionPoint(old):
         tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(operands), [count]), operands).result
         scaled = ir.AffineMap.get(0, len(operands), [count * schedule.split])
@@ -110,8 +111,8 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
     before, after = ops[: ops.index(loop)], ops[ops.index(loop) + 1 :]
     with ir.InsertionPoint.at_block_terminator(new.body):
         number = new.body.arguments[0]
-        if partials is not None and schedule.reduction == "serial":
-            ticket = take_ticket(partials.semaphores, tiles, blocks)
+        if partials and schedule.reduction == "serial":
+            ticket = take_ticket(partials[0].semaphores, tiles, blocks)
             number = arith.IndexCastOp(ir.IndexType.get(), ticket).result
         if in_cluster:  # whose blocks follow each other
             size = arith.ConstantOp(ir.IndexType.get(), schedule.split).result
@@ -121,33 +122,50 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
         mapping = {old.regions[0].blocks[0].arguments[0]: tile}
         for op in before:
             clone(op, mapping)
-        partial = _slice_of(loop, mapping, slice_number, schedule.split)
+        own = _slice_of(loop, mapping, slice_number, schedule.split)
 
-        def epilogue(accumulators: ir.Value) -> None:
-            mapping[loop.results[0]] = accumulators
+        def epilogue(sums: Sequence[ir.Value]) -> None:
+            mapping.update(zip(loop.results, sums, strict=True))
             for op in after:
                 clone(op, mapping)
 
-        def slice_epilogue(accumulators: ir.Value, start: ir.Value) -> None:
-            rank = ir.VectorType(partial.type).rank
-            rows = ir.VectorType(accumulators.type).shape[rank - 2]
-            mapping[loop.results[0]] = accumulators
-            RowSlices(rank - 2, rank, rows, start, mapping).clone(after)
+        early = _apart_from(loop.results[0], after) if len(own) > 1 else []
+        late = [op for op in after if op not in early]
+        slices: list[RowSlices] = []
 
-        rows = schedule.slice_rows(tile_type.shape[-2])
-        if flagged_buffer is not None:
-            exchange_flagged(flagged_buffer, tile, slice_number, schedule.split, partial, rows, slice_epilogue)
+        def slice_epilogue(tile_number: int, total: ir.Value, start: ir.Value) -> None:
+            if not slices:
+                rank = ir.VectorType(total.type).rank
+                slices.append(RowSlices(rank - 2, rank, ir.VectorType(total.type).shape[rank - 2], start, mapping))
+            mapping[loop.results[tile_number]] = total
+            if tile_number < 2:
+                slices[0].clone(early if tile_number else late)
+
+        rows = schedule.slice_rows(types[0].shape[-2])
+        if by_flags:
+            exchange_flagged(flagged, tile, slice_number, schedule.split, own, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
-        elif partials is None:
-            reduce_in_cluster(slice_number, schedule.split, partial, rows, slice_epilogue)
+        elif in_cluster:
+            reduce_in_cluster(slice_number, schedule.split, own, rows, slice_epilogue)
             kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), schedule.split)
         elif schedule.reduction == "grid_sync":
-            reduce_slices(partials, tile, slice_number, partial, rows, slice_epilogue)
+            reduce_slices(partials, tile, slice_number, own, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
         else:
             combine = {"last_block": reduce_in_last_block, "serial": reduce_serially}[schedule.reduction]
-            combine(partials, tile, slice_number, partial, epilogue)
+            combine(partials, tile, slice_number, own, epilogue)
     erase(old)
+
+
+def _apart_from(value: ir.Value, ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """The ops, in program order, that do not depend on a value."""
+    dependent, found = {value}, []
+    for op in ops:
+        if any(operand in dependent for inner in (op, *nested(op)) for operand in inner.operands):
+            dependent.update(op.results)
+        else:
+            found.append(op)
+    return found
 
 
 def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]]:
@@ -161,8 +179,10 @@ def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]
     return maker.attributes["map"].value.results[0], list(maker.operands)
 
 
-def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], slice_number: ir.Value, split: int) -> ir.Value:
-    """The loop over the steps of one slice; returns the partial accumulators."""
+def _slice_of(
+    loop: ir.Operation, mapping: dict[ir.Value, ir.Value], slice_number: ir.Value, split: int
+) -> list[ir.Value]:
+    """The loop over the steps of one slice; returns the partial accumulators, and other partial sums."""
     lower, upper, step = (_constant(v) for v in list(loop.operands)[:3])
     first = affine.AffineApplyOp(
         ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) * step + lower]), [slice_number]
@@ -175,7 +195,7 @@ def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], slice_numbe
     copy = clone(loop, mapping)
     for number, bound in bounds.items():
         copy.operands[number] = bound
-    return copy.results[0]
+    return list(copy.results)
 
 
 def _constant(value: ir.Value) -> int:

@@ -21,9 +21,11 @@ from mlirfuse.analysis.loops.structure import OpStructure, is_constant
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.checks import check_contraction
+from mlirfuse.schedule.contractions.operand_sums import sum_columns
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.rewriting import defining_op, integer_of, number_of
 from mlirfuse.tiling.contractions.k_loop import KLoop, result_space
+from mlirfuse.tiling.contractions.summed_operand import SummedOperand
 from mlirfuse.tiling.contractions.tile_reductions import TileReductions
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import TileProgram, open_tile_program
@@ -37,13 +39,14 @@ class FuseTileContraction(Pass):
 
     Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
     dimensions (batch, m, n) for each product of the op, and contracts tiles of the operands into it; products that
-    share an operand share its tile. Prologues of operands are emitted in the
-    loop, on the operand's tile; all other ops on the accumulators' tile behind the loop. Initial values other than
-    zeros are added behind the loop too, as blocks that share a loop must add them once. Reductions of the epilogue over
-    several tiles synchronise blocks by semaphores (`tiling/contractions/tile_reductions.py`). Operands are read in
-    their memory order; the indexing maps of the `vector.contract` give the roles of their dimensions. A `swapped`
-    schedule exchanges the roles of rows and columns, so that the accumulators' tile is a transposed one. What lies past
-    the end of an operand reads as zero.
+    share an operand share its tile. Prologues of operands are emitted in the loop, on the operand's tile; all other ops
+    on the accumulators' tile behind the loop. Initial values other than zeros are added behind the loop too, as blocks
+    that share a loop must add them once. Sums of operand A are carried by the loop beside the accumulators, as columns
+    of partial sums (`tiling/contractions/summed_operand.py`). Reductions of the epilogue over several tiles synchronise
+    blocks by semaphores (`tiling/contractions/tile_reductions.py`). Operands are read in their memory order; the
+    indexing maps of the `vector.contract` give the roles of their dimensions. A `swapped` schedule exchanges the roles
+    of rows and columns, so that the accumulators' tile is a transposed one. What lies past the end of an operand reads
+    as zero.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x512xbf16>, %w: tensor<384x512xbf16>) -> tensor<?x384xf32>
@@ -112,6 +115,14 @@ def _emit_tile(
     several = frozenset(d for d, extent in enumerate(tiles.extents) if extent != schedule.tile[d])
     transfers = TileTransfers(tiles, schedule.tile, program.offsets, program.ragged, program.buffers, divided=several)
     emitter = TileEmitter(transfers, dict(program.scalars))
+    step, made = schedule.contraction.k, epilogue.operand_sums
+    if made and made[0].number not in contraction.sides[0]:
+        raise ScheduleError("an operand's sums need tiles whose rows are the operand's", where=product.op)
+    summed = None
+    if made:
+        columns, chunk = sum_columns(schedule.contraction, schedule.layout)
+        place = (program.offsets, program.buffers, program.scalars)
+        summed = SummedOperand(space, contraction, made, schedule.tile, step, columns, chunk, *place)
     loop = KLoop(
         space,
         contraction,
@@ -122,6 +133,7 @@ def _emit_tile(
         program.buffers,
         program.scalars,
         schedule.contraction.instruction,
+        summed,
     )
     count = len(product.op.results)
     starts = list(product.operands)[-count:]
@@ -139,8 +151,10 @@ def _emit_tile(
     for structure in epilogue.tile:
         if structure.op in before:
             emitter.emit(structure)
-    for result, sums, added in zip(product.op.results, accumulators, adds, strict=True):
+    for result, sums, added in zip(product.op.results, accumulators[:count], adds, strict=True):
         emitter.values[result] = emitter.combined(product, sums) if added else sums
+    if summed is not None:
+        emitter.values.update(summed.results(emitter, accumulators[count:]))
     for structure in epilogue.tile:
         if structure.op not in before:
             emitter.emit(structure)

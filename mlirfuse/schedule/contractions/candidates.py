@@ -12,6 +12,7 @@ from math import ceil, prod
 from mlirfuse.schedule.contractions.checks import MOST_AT_ONCE, check_contraction, words_at_once
 from mlirfuse.schedule.contractions.family import FamilySchedules, family_schedules
 from mlirfuse.schedule.contractions.grid import SHARED_COPY, contiguous_bytes, extents_of, own_products, tile_count
+from mlirfuse.schedule.contractions.operand_sums import check_sums
 from mlirfuse.schedule.contractions.several import apart, joined, joined_schedule
 from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, block_bytes, fits_block
@@ -118,7 +119,11 @@ def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
 def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
     """A schedule for every tile, unsplit and without a persistent loop."""
     for family in _fastest_first(target):
-        found = [*family.tiles(problem, target)] if family.unsupported(problem) is None else []
+        found = [
+            schedule
+            for schedule in (family.tiles(problem, target) if family.unsupported(problem) is None else ())
+            if schedule.contraction and not check_sums(schedule.contraction, schedule.layout, problem)
+        ]
         if found:
             kept = found if divided else _least_that_cover(found, problem)
             yield from (schedule for schedule in kept if fits_block(schedule, problem, target))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.contractions.family import family_schedules
+from mlirfuse.schedule.contractions.operand_sums import check_sums
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.schedule.model.residency import blocks_by_memory
@@ -130,7 +131,9 @@ def check_contraction(
     if schedule.split > 1 and schedule.reduction == "flagged" and problem.accumulator.name != "float32":
         return f"flag-in-data exchanges take float32, not {problem.accumulator.name}"
     family = family_schedules(schedule.instruction)
-    return family.unsupported(problem) or family.check(schedule, layout, problem)
+    return (
+        family.unsupported(problem) or family.check(schedule, layout, problem) or check_sums(schedule, layout, problem)
+    )
 
 
 def _check_consumer_groups(

@@ -47,6 +47,7 @@ class ContractionProblem:
         epilogue: what follows the product for each of its elements; None where it is only stored, as operands are.
         hints: of each of (*batch, m, n) that is None what it is expected to be, as far as anybody says so; the others
             are None. Empty where there is no hint.
+        operand_sums: sums of elements of operand A, and of operand B, along k, which the kernel makes as well.
     """
 
     batch: tuple[int | None, ...]
@@ -73,6 +74,7 @@ class ContractionProblem:
     arrays: tuple[int, int] = (1, 1)
     epilogue: EpilogueWork | None = None
     hints: tuple[int | None, ...] = ()
+    operand_sums: tuple[int, int] = (0, 0)
 
     @kept_property
     def expected(self) -> tuple[int | None, ...]:

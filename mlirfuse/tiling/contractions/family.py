@@ -21,13 +21,23 @@ def nothing() -> None:
     """Emits nothing."""
 
 
+Summation = Callable[[PipelineState, Sequence[ir.Value]], list[ir.Value]]
+"""Adds the elements of a full stage to tiles of partial sums, and returns these."""
+
+
+def no_sums(state: PipelineState, carried: Sequence[ir.Value]) -> list[ir.Value]:
+    """Adds nothing."""
+    return list(carried)
+
+
 class StageProducts(Protocol):
     """Emits the products of the stages of a ring, for the consumers of a tile."""
 
     def accumulate(
         self, initial: Sequence[ir.Value], steps: ir.Value, start: PipelineState, started: Emitter = nothing
     ) -> tuple[list[ir.Value], PipelineState]:
-        """Each sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
+        """Each sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state; behind
+        the products' sums come those of operands, as in `initial`.
 
         A sum is a tile in the schedule's layout. Every stage is awaited before its products, and released behind them.
         `started` is called to emit code right after the last product has been issued.
@@ -61,6 +71,7 @@ class FamilyPipelining(ABC):
         steps: int | None,
         *,
         releases_last: bool,
+        summation: Summation = no_sums,
     ) -> StageProducts:
         """The products of a tile.
 
@@ -71,6 +82,7 @@ class FamilyPipelining(ABC):
             promote: steps between promotions of the accumulators; 0 for no promotion.
             steps: steps along k of a tile; None where only run time knows.
             releases_last: whether a tile's last stage is released to the producer, as further tiles need.
+            summation: emits sums of operands, while a stage is full.
         """
 
 

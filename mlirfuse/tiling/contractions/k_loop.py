@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from mlir import ir
 from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.contractions.contraction import Contraction
-from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
+from mlirfuse.analysis.contractions.contraction_operands import ContractionOperand, operand_of
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.dialect.attributes import INSTRUCTION, PRECISION, UNDEFINED
 from mlirfuse.dialect.contraction_family import family_of
+from mlirfuse.dialect.operand_tile import DEFINITION as OPERAND_TILE
 from mlirfuse.support.precision import IEEE
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.target.instructions import FAMILIES
+from mlirfuse.tiling.contractions.summed_operand import SummedOperand
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.memory import strides
+from mlirfuse.tiling.subspaces import subspace
 from mlirfuse.tiling.tiles import broadcast, index, splat, zero
 from mlirfuse.tiling.transfers import TileTransfers
 
@@ -26,23 +29,6 @@ from mlirfuse.tiling.transfers import TileTransfers
 def result_space(space: IterationSpace, contraction: Contraction) -> IterationSpace:
     """The iteration space of a contraction's result: the parallel dimensions, in the order batch, m, n."""
     return subspace(space, contraction.parallel)
-
-
-def subspace(space: IterationSpace, dims: Sequence[int]) -> IterationSpace:
-    """The iteration space of the dimensions `dims`, in that order; axes along other dimensions become None."""
-    number = {dim: position for position, dim in enumerate(dims)}
-
-    def renamed(axes: Axes) -> Axes:
-        return tuple(None if d is None else number.get(d) for d in axes)
-
-    return replace(
-        space,
-        extents=tuple(space.extents[d] for d in dims),
-        loops={op: renamed(axes) for op, axes in space.loops.items()},
-        value_axes={value: renamed(axes) for value, axes in space.value_axes.items()},
-        use_axes={use: renamed(axes) for use, axes in space.use_axes.items()},
-        reduced={op: frozenset(number[d] for d in found) for op, found in space.reduced.items() if found <= set(dims)},
-    )
 
 
 @dataclass(frozen=True)
@@ -59,6 +45,7 @@ class KLoop:
         buffers: the memref of each tensor argument.
         scalars: the new value of each scalar argument and constant.
         instruction: name of the instruction family that multiplies, a key of `target.instructions.FAMILIES`.
+        summed: the sums of operand A that the loop makes too; None for none.
     """
 
     space: IterationSpace
@@ -70,17 +57,20 @@ class KLoop:
     buffers: dict[ir.Value, ir.Value]
     scalars: dict[ir.Value, ir.Value]
     instruction: str
+    summed: SummedOperand | None = None
 
     def emit(self, initial: Sequence[ir.Value]) -> list[ir.Value]:
         """Emits the loop at the current insertion point; returns each product's accumulators, which start from
-        `initial`.
+        `initial`, and the partial sums of operand A.
         """
         extent = self.space.extents[self.contraction.k]
         assert extent is not None  # contraction_problem refuses others
         counts = [self.space.extents[d] or 1 for d in self.contraction.outer_k]
         padded = -(-extent // self.step) * self.step
         lower, upper, step = (index(n) for n in (0, padded * prod(counts) if counts else extent, self.step))
-        loop = scf.ForOp(lower, upper, step, [broadcast(start, tuple(self.tile)) for start in initial])
+        carried = [broadcast(start, tuple(self.tile)) for start in initial]
+        carried += [] if self.summed is None else self.summed.initial()
+        loop = scf.ForOp(lower, upper, step, carried)
         with ir.InsertionPoint(loop.body):
             k: ir.Value = loop.induction_variable
             outer: dict[int, ir.Value] = {}
@@ -94,12 +84,16 @@ class KLoop:
                 n: self._operand(operand_of(self.space, self.contraction, n), k, outer)
                 for n in dict.fromkeys(number for pair in self.contraction.pairs for number in pair)
             }
-            scf.YieldOp(
-                [
-                    self._contract([operands[a], operands[b]], accumulators)
-                    for (a, b), accumulators in zip(self.contraction.pairs, loop.inner_iter_args, strict=True)
-                ]
-            )
+            count, pairs = len(initial), self.contraction.pairs
+            accumulators, partial = list(loop.inner_iter_args)[:count], list(loop.inner_iter_args)[count:]
+            following = [
+                self._contract([operands[a], operands[b]], sums)
+                for (a, b), sums in zip(pairs, accumulators, strict=True)
+            ]
+            if self.summed is not None:
+                tile, loops = operands[pairs[0][0]]
+                following += self.summed.add(tile, k, partial, transposed=loops[-1] != len(self.tile))
+            scf.YieldOp(following)
         return list(loop.results)
 
     def _operand(
@@ -241,9 +235,12 @@ def operand_producer(operand: ir.Value) -> ir.Operation | None:
 
 
 def _are_operands(op: ir.Operation) -> bool:
-    """Whether all uses of an op's results are operand A or B of contractions, and there is at least one use."""
-    uses = [use for result in op.results for use in result.uses]
-    return bool(uses) and all(use.owner.operation.name == "vector.contract" and use.operand_number < 2 for use in uses)
+    """Whether all uses of an op's results are operand A or B of contractions, or sums of these, and there is one use at
+    least.
+    """
+    uses = [(use.owner.operation.name, use.operand_number) for result in op.results for use in result.uses]
+    sums = OPERAND_TILE.full_name
+    return bool(uses) and all(user == sums or (user == "vector.contract" and number < 2) for user, number in uses)
 
 
 def use_fallback(contract: ir.Operation) -> str | None:

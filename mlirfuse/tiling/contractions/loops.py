@@ -9,9 +9,12 @@ from mlir import ir
 
 from mlirfuse.dialect.attributes import INSTRUCTION, UNDEFINED
 from mlirfuse.dialect.contraction_family import family_of
-from mlirfuse.support.rewriting import defining_op, nested
+from mlirfuse.dialect.operand_tile import DEFINITION
+from mlirfuse.support.rewriting import backward_slice, defining_op, nested
 from mlirfuse.tiling.contractions.k_loop import operand_producer
 from mlirfuse.tiling.tiles import zero
+
+OPERAND_TILE = DEFINITION.full_name
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,14 @@ class ContractionLoop:
         contracts: each `vector.contract` in it, in the order of the accumulators.
         operands: the tiles that they multiply, each once, operand A of the first contraction first.
         pairs: the positions of each contraction's operands A and B among `operands`.
+        sums: the ops that add up elements of operands to tiles which the loop carries behind the accumulators.
     """
 
     loop: ir.Operation
     contracts: tuple[ir.Operation, ...]
     operands: tuple[TileOperand, ...]
     pairs: tuple[tuple[int, int], ...]
+    sums: tuple[ir.Operation, ...] = ()
 
     @property
     def a(self) -> TileOperand:
@@ -88,8 +93,8 @@ class ContractionLoop:
 
     @property
     def addressing(self) -> list[ir.Operation]:
-        """The ops of the body that compute the tiles' indices: all but reads, casts, contractions and the yield."""
-        skipped = {*self.contracts, *(op for operand in self.operands for op in operand.ops)}
+        """The ops of the body that compute the tiles' indices: not reads, casts, contractions, sums and the yield."""
+        skipped = {*self.contracts, *self.sums, *(op for operand in self.operands for op in operand.ops)}
         ops = [op.operation for op in self.loop.regions[0].blocks[0].operations]
         return [op for op in ops[:-1] if op not in skipped]
 
@@ -104,17 +109,22 @@ def contraction_loops(kernel: ir.Operation) -> Iterator[tuple[ir.Operation, str]
 
 
 def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
-    """Matches a loop along k that consists of reads, optional float8 casts, and a contraction for each carried tile.
+    """Matches a loop along k that consists of reads, optional float8 casts, a contraction for each carried tile of
+    accumulators, and sums of operands for the other carried tiles.
 
     Returns the reason as text if the loop does not have this form.
     """
     body = [op.operation for op in loop.regions[0].blocks[0].operations]
     contracts = [op for op in body if op.name == "vector.contract"]
-    if list(body[-1].operands) != [contract.results[0] for contract in contracts]:
+    count = len(contracts)
+    if list(body[-1].operands)[:count] != [contract.results[0] for contract in contracts]:
         return "the loop carries more than the accumulators"
+    sums = _sums(loop, body, count)
+    if isinstance(sums, str):
+        return sums
     found: dict[ir.Operation, TileOperand] = {}
     pairs = []
-    for contract, carried in zip(contracts, list(loop.regions[0].blocks[0].arguments)[1:], strict=True):
+    for contract, carried in zip(contracts, list(loop.regions[0].blocks[0].arguments)[1 : 1 + count], strict=True):
         operands = _operands(loop, contract, carried)
         if isinstance(operands, str):
             return operands
@@ -122,14 +132,31 @@ def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
             if found.setdefault(operand.read, operand) != operand:
                 return "contractions disagree about an operand's tile"
         pairs.append([operand.read for operand in operands])
-    known = {op for operand in found.values() for op in operand.ops} | set(contracts)
+    known = {op for operand in found.values() for op in operand.ops} | {*contracts, *sums}
     rest = [op for op in body[:-1] if op not in known]
     if any(op.regions or any(isinstance(v.type, ir.VectorType) for v in op.results) for op in rest):
         return "the loop has ops on tiles besides the reads and the contractions"
     order = list(found)
     return ContractionLoop(
-        loop, tuple(contracts), tuple(found.values()), tuple((order.index(a), order.index(b)) for a, b in pairs)
+        loop, tuple(contracts), tuple(found.values()), tuple((order.index(a), order.index(b)) for a, b in pairs), sums
     )
+
+
+def _sums(loop: ir.Operation, body: list[ir.Operation], count: int) -> tuple[ir.Operation, ...] | str:
+    """The ops, in program order, that compute what a loop carries behind `count` accumulators, from tiles of operands;
+    or why they are something else.
+    """
+    block = loop.regions[0].blocks[0]
+    sums = backward_slice(list(body[-1].operands)[count:], [op for op in body if op.name != "vector.transfer_read"])
+    read = {v for op in sums if op.name != OPERAND_TILE for v in op.operands}
+    allowed = set(list(block.arguments)[1 + count :])
+    if any(v.owner == block and v not in allowed for v in read):
+        return "what the loop carries beside the accumulators depends on these, or on the step"
+    tiles = [op for op in sums if op.name == OPERAND_TILE]
+    if any(defining_op(op.operands[0]) not in body for op in tiles) or (sums and not tiles):
+        return "what the loop carries beside the accumulators is no sum of an operand"
+    kinds = {op.name.split(".")[0] for op in sums} - {"arith", "math", "vector", "fuse"}
+    return "the loop's sums have other ops than arithmetic" if kinds else tuple(op for op in body if op in sums)
 
 
 def _operands(loop: ir.Operation, contract: ir.Operation, carried: ir.Value) -> list[TileOperand] | str:

@@ -5,7 +5,7 @@ The thread block may be persistent and loop over several tiles.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -14,12 +14,15 @@ from mlir.dialects import affine, arith, scf, vector
 
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.module_target import target_around
+from mlirfuse.dialect.operand_tile import first_of
 from mlirfuse.dialect.resident_blocks import resident_blocks
+from mlirfuse.dialect.stage_tile import is_transposed
+from mlirfuse.dialect.staged_tile import staged_tile
 from mlirfuse.dialect.warp_roles import warp_roles
 from mlirfuse.schedule.model.contraction_registers import warpgroup_registers
 from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
 from mlirfuse.tiling.contractions.family import Emitter, FamilyPipelining, nothing
-from mlirfuse.tiling.contractions.loops import ContractionLoop
+from mlirfuse.tiling.contractions.loops import OPERAND_TILE, ContractionLoop
 from mlirfuse.tiling.contractions.order_barrier import OrderBarrier, allocate_order_barrier
 from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing, allocate_ring, for_each_stage
 from mlirfuse.tiling.program import forall
@@ -206,13 +209,39 @@ class PipelinedTile:
         loop = self.k_loop.loop
         majors = [operand.major for operand in self.k_loop.operands]
         products = self.family.products(
-            ring, self.k_loop.pairs, majors, self.promote, self.known_steps, releases_last=self.persistent
+            ring,
+            self.k_loop.pairs,
+            majors,
+            self.promote,
+            self.known_steps,
+            releases_last=self.persistent,
+            summation=partial(self._add_operands, ring, mapping),
         )
         initial = [mapping.get(start, start) for start in list(loop.operands)[3:]]
         sums, state = products.accumulate(initial, self._steps(mapping), state, started)
         mapping.update(zip(loop.results, sums, strict=True))
         _clone(self.epilogue, mapping)
         return state
+
+    def _add_operands(
+        self, ring: StageRing, outer: Mapping, state: PipelineState, carried: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Clones the loop's sums of operands, which read a full stage."""
+        if not self.k_loop.sums:
+            return []
+        body = self.k_loop.loop.regions[0].blocks[0]
+        mapping: Mapping = outer | dict(zip(list(body.arguments)[-len(carried) :], carried, strict=True))
+        sources = {operand.read.results[0]: number for number, operand in enumerate(self.k_loop.operands)}
+        for op in self.k_loop.sums:
+            if op.name != OPERAND_TILE:
+                clone(op, mapping)
+                continue
+            buffer, tile = ring.buffers[sources[op.operands[0]]], op.results[0].type
+            (mapping[op.results[0]],) = staged_tile(
+                buffer, state.stage, [tile], first=first_of(op), transposed=is_transposed(op)
+            )
+        yielded = body.operations[len(body.operations) - 1].operands
+        return [mapping[v] for v in list(yielded)[-len(carried) :]]
 
     def _steps(self, mapping: Mapping) -> ir.Value:
         """Number of steps of the loop along k, an index."""

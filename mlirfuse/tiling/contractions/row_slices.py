@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.errors import PassError
-from mlirfuse.support.rewriting import clone, erase
+from mlirfuse.support.rewriting import clone, defining_op, erase
 
 
 @dataclass
@@ -43,6 +43,8 @@ class RowSlices:
                 self._constant(op)
             elif op.name == "vector.shape_cast":
                 self._shape_cast(op)
+            elif op.name == "vector.multi_reduction":
+                self._reduction(op)
             elif op.name == "vector.broadcast" or op.name.split(".")[0] in ("arith", "math"):
                 self._create(op, [self._sliced(r.type, self.dim) for r in op.results])
             else:
@@ -99,6 +101,19 @@ class RowSlices:
             position = [d for d, extent in enumerate(result) if extent != 1][before]
         else:
             position = None if len(result) != self.rank else self.dim
+        self.positions[op.results[0]] = position
+        self._create(op, [self._sliced(op.results[0].type, position)])
+
+    def _reduction(self, op: ir.Operation) -> None:
+        """Clones a reduction over dimensions behind that of rows, or along which there is one element."""
+        shape = ir.VectorType(op.operands[0].type).shape
+        reduced = ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
+        if any(d <= self.dim and shape[d] != 1 for d in reduced):
+            raise _not_sliceable(op)
+        position = self.dim - sum(d < self.dim for d in reduced)
+        start = defining_op(op.operands[1])
+        if start is not None and start.name == "arith.constant" and op.operands[1] not in self.mapping:
+            self._constant(start)  # of the whole block
         self.positions[op.results[0]] = position
         self._create(op, [self._sliced(op.results[0].type, position)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from mlir import ir
@@ -17,29 +18,33 @@ from mlirfuse.tiling.tiles import index, zero
 PADDING = 32  # bytes after each row, so that the rows that a warp writes together are in different banks
 
 
-def reduce_in_cluster(member: ir.Value, split: int, partial: ir.Value, rows: int, epilogue: SliceEpilogue) -> None:
-    """Each block stores its partial in shared memory, and adds up a slice of rows of all partials, in rank order.
+def reduce_in_cluster(
+    member: ir.Value, split: int, partials: Sequence[ir.Value], rows: int, epilogue: SliceEpilogue
+) -> None:
+    """Each block stores its partials in shared memory, and adds up a slice of rows of all partials, in rank order.
 
     Args:
         member: the block's rank in its cluster, an index.
         split: number of blocks in a cluster.
-        partial: the block's partial tile.
+        partials: the block's partial tiles, of the same rows.
         rows: rows in a block's slice.
-        epilogue: emits the ops on the summed slice.
+        epilogue: emits the ops on a summed slice.
     """
-    type_ = ir.VectorType(partial.type)
-    whole = type_.shape[-2]
-    buffer = _buffer(type_)
-    zeros = [index(0)] * type_.rank
+    types = [ir.VectorType(partial.type) for partial in partials]
+    whole, rank = types[0].shape[-2], types[0].rank
+    buffers = [_buffer(type_) for type_ in types]
+    zeros = [index(0)] * rank
     gpu.BarrierOp()  # other warps may still read earlier contents of this shared memory
-    vector.TransferWriteOp(None, partial, buffer, zeros, _identity(type_.rank), in_bounds=_inside(type_.rank))
+    for partial, buffer in zip(partials, buffers, strict=True):
+        vector.TransferWriteOp(None, partial, buffer, zeros, _identity(rank), in_bounds=_inside(rank))
     cluster_barrier()
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, member, index(whole // rows)).result)
     branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
         start = arith.MulIOp(member, index(rows)).result
-        slices = [_read(cluster_view(buffer, index(rank)), type_, start, rows) for rank in range(split)]
-        epilogue(reduce(add_tiles, slices), start)
+        for number, (buffer, type_) in reversed(list(enumerate(zip(buffers, types, strict=True)))):
+            slices = [_read(cluster_view(buffer, index(peer)), type_, start, rows) for peer in range(split)]
+            epilogue(number, reduce(add_tiles, slices), start)
         scf.YieldOp([])
     cluster_barrier()  # peers may still read this block's partial
 

@@ -24,35 +24,38 @@ def flagged_workspace(
 
 
 def exchange_flagged(
-    flagged_buffer: ir.Value,
+    flagged_buffers: Sequence[ir.Value],
     tile: ir.Value,
     member: ir.Value,
     split: int,
-    partial: ir.Value,
+    partials: Sequence[ir.Value],
     rows: int,
     epilogue: SliceEpilogue,
 ) -> None:
-    """Each block stores its partial, waits for a slice of rows of all partials, and adds the slice up in order.
+    """Each block stores its partials, waits for a slice of rows of all partials, and adds the slices up in order.
 
     Args:
-        flagged_buffer: the workspace argument of `flagged_workspace`.
+        flagged_buffers: the workspace argument of `flagged_workspace` for each of a block's tiles.
         tile: number of the block's tile, an index.
         member: number of the block's partial within the tile, an index.
         split: number of partials of a tile.
-        partial: the block's partial tile.
+        partials: the block's partial tiles, of the same rows.
         rows: rows in a block's slice.
-        epilogue: emits the ops on the summed slice.
+        epilogue: emits the ops on a summed slice.
     """
-    type_ = ir.VectorType(partial.type)
+    type_ = ir.VectorType(partials[0].type)
     inner = [index(0)] * (type_.rank - 2)
-    flagged_store(partial, flagged_buffer, [partial_row(tile, member, split), *inner, index(0), index(0)])
+    for partial, buffer in zip(partials, flagged_buffers, strict=True):
+        flagged_store(partial, buffer, [partial_row(tile, member, split), *inner, index(0), index(0)])
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, member, index(type_.shape[-2] // rows)).result)
     branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
         start = arith.MulIOp(member, index(rows)).result
-        slice_type = ir.VectorType.get([*type_.shape[:-2], rows, type_.shape[-1]], type_.element_type)
-        (slices,) = flagged_load(
-            flagged_buffer, [[partial_row(tile, index(0), split), *inner, start, index(0)]], slice_type, split
-        )
-        epilogue(reduce(add_tiles, slices), start)
+        for number, (partial, buffer) in reversed(list(enumerate(zip(partials, flagged_buffers, strict=True)))):
+            tile_type = ir.VectorType(partial.type)
+            slice_type = ir.VectorType.get([*tile_type.shape[:-2], rows, tile_type.shape[-1]], tile_type.element_type)
+            (slices,) = flagged_load(
+                buffer, [[partial_row(tile, index(0), split), *inner, start, index(0)]], slice_type, split
+            )
+            epilogue(number, reduce(add_tiles, slices), start)
         scf.YieldOp([])

@@ -17,11 +17,13 @@ from mlirfuse.support.rewriting import defining_op
 from mlirfuse.tiling.sync.semaphores import grid_barrier, last_block, serial_order
 from mlirfuse.tiling.tiles import index, zero
 
-Epilogue = Callable[[ir.Value], None]
-"""Emits the ops on a tile's sum."""
+Epilogue = Callable[[Sequence[ir.Value]], None]
+"""Emits the ops on the sums of a block's tiles."""
 
-SliceEpilogue = Callable[[ir.Value, ir.Value], None]
-"""Emits the ops on a slice of the sum's rows; the arguments are the slice and the index of its first row."""
+SliceEpilogue = Callable[[int, ir.Value, ir.Value], None]
+"""Emits the ops on a slice of rows of the sum of one of a block's tiles, once the sums of the tiles behind it are
+known; the arguments are the tile's number, the slice and the index of its first row. The first tile, which is the
+largest, comes last, so that no registers of it are live before."""
 
 
 @dataclass(frozen=True)
@@ -69,23 +71,26 @@ def partial_tiles(
     kernel: ir.Operation,
     count: ir.AffineExpr,
     operands: Sequence[ir.Value],
-    tile: ir.VectorType,
+    tiles: Sequence[ir.VectorType],
     schedule: ContractionSchedule,
-) -> PartialTiles:
-    """Adds the workspace arguments to a tile program.
+) -> list[PartialTiles]:
+    """Adds the workspace arguments to a tile program: memory for each of a block's tiles, and semaphores for all.
 
     Args:
         kernel: the tile program.
         count: number of whole tiles, over symbols.
         operands: the symbols' values: `memref.dim`s of arguments.
-        tile: type of a tile.
+        tiles: types of a block's tiles.
         schedule: the split, and the protocol that combines the partials.
     """
     rows = 1 if schedule.reduction == "serial" else schedule.split
-    scratch = workspace_argument(kernel, SCRATCH, count * rows, operands, list(tile.shape), tile.element_type)
+    scratch = [
+        workspace_argument(kernel, SCRATCH, count * rows, operands, list(tile.shape), tile.element_type)
+        for tile in tiles
+    ]
     i32 = ir.IntegerType.get_signless(32)
     semaphores = workspace_argument(kernel, SEMAPHORES, count + 1, operands, [], i32)
-    return PartialTiles(semaphores, scratch, schedule.split)
+    return [PartialTiles(semaphores, memory, schedule.split) for memory in scratch]
 
 
 def workspace_argument(
@@ -116,64 +121,81 @@ def workspace_argument(
 
 
 def reduce_in_last_block(
-    partials: PartialTiles, tile: ir.Value, member: ir.Value, partial: ir.Value, epilogue: Epilogue
+    partials: Sequence[PartialTiles], tile: ir.Value, member: ir.Value, own: Sequence[ir.Value], epilogue: Epilogue
 ) -> None:
-    """Each block stores its partial; the last block to arrive adds all partials up in order."""
-    partials.write(partial, partial_row(tile, member, partials.split))
-    last = last_block(partials.semaphores, tile, partials.split)
+    """Each block stores its partials `own`; the last block to arrive adds all partials up in order."""
+    split = partials[0].split
+    _write(partials, own, partial_row(tile, member, split))
+    last = last_block(partials[0].semaphores, tile, split)
     with ir.InsertionPoint(last.then_block):
-        first = partials.read(partial_row(tile, index(0), partials.split))
-        loop = scf.ForOp(index(1), index(partials.split), index(1), [first])
+        first = _read(partials, partial_row(tile, index(0), split))
+        loop = scf.ForOp(index(1), index(split), index(1), first)
         with ir.InsertionPoint(loop.body):
-            other = partials.read(partial_row(tile, loop.induction_variable, partials.split))
-            scf.YieldOp([add_tiles(loop.inner_iter_args[0], other)])
-        epilogue(loop.results[0])
+            others = _read(partials, partial_row(tile, loop.induction_variable, split))
+            scf.YieldOp(add_each(loop.inner_iter_args, others))
+        epilogue(list(loop.results))
         scf.YieldOp([])
 
 
 def reduce_serially(
-    partials: PartialTiles, tile: ir.Value, member: ir.Value, partial: ir.Value, epilogue: Epilogue
+    partials: Sequence[PartialTiles], tile: ir.Value, member: ir.Value, own: Sequence[ir.Value], epilogue: Epilogue
 ) -> None:
-    """Serial (ordered) reduction: the first block stores its partial, each next block adds its own to the sum so far.
+    """Serial (ordered) reduction: the first block stores its partials, each next block adds its own to the sums so far.
 
-    The last block runs the epilogue on the sum.
+    The last block runs the epilogue on the sums.
     """
-    with serial_order(partials.semaphores, tile, member, partials.split):
+    split = partials[0].split
+    with serial_order(partials[0].semaphores, tile, member, split):
         first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, member, index(0)).result)
         with ir.InsertionPoint(first.then_block):
-            partials.write(partial, tile)
+            _write(partials, own, tile)
             scf.YieldOp([])
-        if partials.split > 2:
+        if split > 2:
             behind = arith.CmpIOp(arith.CmpIPredicate.ugt, member, index(0)).result
-            before = arith.CmpIOp(arith.CmpIPredicate.ult, member, index(partials.split - 1)).result
+            before = arith.CmpIOp(arith.CmpIPredicate.ult, member, index(split - 1)).result
             middle = scf.IfOp(arith.AndIOp(behind, before).result)
             with ir.InsertionPoint(middle.then_block):
-                partials.write(add_tiles(partials.read(tile), partial), tile)
+                _write(partials, add_each(_read(partials, tile), own), tile)
                 scf.YieldOp([])
-    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, member, index(partials.split - 1)).result)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, member, index(split - 1)).result)
     with ir.InsertionPoint(last.then_block):
-        epilogue(add_tiles(partials.read(tile), partial))
+        epilogue(add_each(_read(partials, tile), own))
         scf.YieldOp([])
 
 
 def reduce_slices(
-    partials: PartialTiles, tile: ir.Value, member: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
+    partials: Sequence[PartialTiles],
+    tile: ir.Value,
+    member: ir.Value,
+    own: Sequence[ir.Value],
+    rows: int,
+    epilogue: SliceEpilogue,
 ) -> None:
-    """Each block stores its partial; after all have arrived, blocks add up slices of rows of all partials, in order."""
-    whole = ir.VectorType(partial.type).shape[-2]
-    partials.write(partial, partial_row(tile, member, partials.split))
-    with grid_barrier(partials.semaphores, tile, partials.split):
+    """Each block stores its partials `own`; after all have arrived, blocks add up slices of rows of all partials, in
+    order.
+    """
+    split, whole = partials[0].split, ir.VectorType(own[0].type).shape[-2]
+    _write(partials, own, partial_row(tile, member, split))
+    with grid_barrier(partials[0].semaphores, tile, split):
         pass  # the scratch is not written again in this launch, so blocks may leave the barrier before they read
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, member, index(whole // rows)).result)
     branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
         start = arith.MulIOp(member, index(rows)).result
-        # All reads are emitted before the first sum, so that they are in flight together.
-        slices = [
-            partials.read(partial_row(tile, index(each), partials.split), start, rows) for each in range(partials.split)
-        ]
-        epilogue(reduce(add_tiles, slices), start)
+        for number, memory in reversed(list(enumerate(partials))):
+            # All reads are emitted before the first sum, so that they are in flight together.
+            slices = [memory.read(partial_row(tile, index(each), split), start, rows) for each in range(split)]
+            epilogue(number, reduce(add_tiles, slices), start)
         scf.YieldOp([])
+
+
+def _write(partials: Sequence[PartialTiles], tiles: Sequence[ir.Value], row: ir.Value) -> None:
+    for memory, tile in zip(partials, tiles, strict=True):
+        memory.write(tile, row)
+
+
+def _read(partials: Sequence[PartialTiles], row: ir.Value) -> list[ir.Value]:
+    return [memory.read(row) for memory in partials]
 
 
 def _add_argument(kernel: ir.Operation, memref_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir.Value:
@@ -195,3 +217,8 @@ def add_tiles(a: ir.Value, b: ir.Value) -> ir.Value:
     """The sum of two tiles."""
     integer = isinstance(ir.VectorType(a.type).element_type, ir.IntegerType)
     return (arith.AddIOp if integer else arith.AddFOp)(a, b).result
+
+
+def add_each(first: Sequence[ir.Value], second: Sequence[ir.Value]) -> list[ir.Value]:
+    """The sums of tiles, one by one."""
+    return [add_tiles(a, b) for a, b in zip(first, second, strict=True)]

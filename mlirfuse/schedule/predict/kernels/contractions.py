@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
+from mlirfuse.schedule.contractions.operand_sums import summing_seconds
 from mlirfuse.schedule.contractions.several import joined, joined_schedule
 from mlirfuse.schedule.contractions.stages import block_bytes
 from mlirfuse.schedule.contractions.step_times import StepTimes
@@ -35,13 +36,14 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
     contraction = grid.contraction
     step = family_schedules(contraction.instruction).step_times(grid)
     steps = US * grid.rounds * grid.steps
+    reread, adding = summing_seconds(grid)
     return Prediction(
         dram=US * grid.dram_bytes / machine.dram_bandwidth,
         l2=steps * step.copies,
-        shared=steps * step.shared,
+        shared=steps * (step.shared + reread),
         dsmem=0.0,
         tensor=steps * step.tensor,
-        issue=steps * step.issue + US * grid.rounds * issue_seconds(grid),
+        issue=steps * (step.issue + adding) + US * grid.rounds * issue_seconds(grid),
         special=US * grid.rounds * special_seconds(grid),
         latency=US * max(grid.turns * grid.steps * step.chain, _alternating_seconds(grid, step)),
         blocks=0.0,

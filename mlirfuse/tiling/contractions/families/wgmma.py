@@ -17,7 +17,7 @@ from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
 from mlirfuse.schedule.contractions.tensor_cores import holds_warpgroup_sums
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.precision import TF32
-from mlirfuse.tiling.contractions.family import Emitter, FamilyPipelining, StageProducts, nothing
+from mlirfuse.tiling.contractions.family import Emitter, FamilyPipelining, StageProducts, Summation, no_sums, nothing
 from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing, for_each_stage
 from mlirfuse.tiling.tiles import index
 
@@ -36,6 +36,8 @@ class WarpgroupProducts:
         promote: steps between promotions of the accumulators; 0 for no promotion.
         run: with `promote` 1, steps whose products overlap; a divisor of the number of steps.
         releases_last: whether a tile's last stage is released to the producer, as further tiles need.
+        summation: emits sums of operands, between the start of a stage's products and the wait for them. Their tiles
+            come behind those of the products wherever tiles are carried.
     """
 
     ring: StageRing
@@ -44,11 +46,13 @@ class WarpgroupProducts:
     promote: int
     run: int
     releases_last: bool
+    summation: Summation = no_sums
 
     def accumulate(
         self, initial: Sequence[ir.Value], steps: ir.Value, start: PipelineState, started: Emitter = nothing
     ) -> tuple[list[ir.Value], PipelineState]:
-        """Each sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
+        """Each sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state; behind
+        the products' sums come those of operands.
 
         `started` is called to emit code right after the last product has been issued.
         """
@@ -71,21 +75,23 @@ class WarpgroupProducts:
         """Accumulates in the tensor cores, with one stage in flight: a stage is released one step later."""
 
         def multiply(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
-            summed = warpgroup_wait(self._products(state, carried), len(carried))
+            products, sums = self._started(state, *self._apart(carried))
+            summed = warpgroup_wait(products, len(products))
             # All products but those of the last stage are complete, so the previous stage may be refilled.
             not_first = arith.cmpi(arith.CmpIPredicate.ne, number, index(0))
             branch = scf.IfOp(not_first)
             with ir.InsertionPoint(branch.then_block):
                 self.ring.release(self.ring.previous_stage(state))
                 scf.YieldOp([])
-            return summed
+            return [*summed, *sums]
 
-        sums, state = for_each_stage(self.ring, start, steps, list(initial), multiply)
+        carried, state = for_each_stage(self.ring, start, steps, list(initial), multiply)
         started()
-        summed = warpgroup_wait(sums, 0)
+        products, sums = self._apart(carried)
+        summed = warpgroup_wait(products, 0)
         if releases_last:
             self.ring.release(self.ring.previous_stage(state))
-        return summed, state
+        return [*summed, *sums], state
 
     def _sum_by_chunks(
         self, initial: Sequence[ir.Value], steps: ir.Value, start: PipelineState
@@ -95,11 +101,13 @@ class WarpgroupProducts:
         chunks = scf.ForOp(index(0), steps, length, [*initial, start.stage, start.parity])
         with ir.InsertionPoint(chunks.body):
             *carried, stage, parity = chunks.inner_iter_args
+            totals, sums = self._apart(carried)
             rest = arith.subi(steps, chunks.induction_variable)
-            products, state = self._sum(
-                _zeros(initial), arith.minsi(rest, length), PipelineState(stage, parity), releases_last=True
+            chunk, state = self._sum(
+                [*_zeros(totals), *sums], arith.minsi(rest, length), PipelineState(stage, parity), releases_last=True
             )
-            scf.YieldOp([*_added(carried, products), state.stage, state.parity])
+            products, sums = self._apart(chunk)
+            scf.YieldOp([*_added(totals, products), *sums, state.stage, state.parity])
         *summed, stage, parity = chunks.results
         return summed, PipelineState(stage, parity)
 
@@ -111,27 +119,41 @@ class WarpgroupProducts:
         No product is in flight between runs: ptxas serialises all `wgmma`s (warning C7514) if accumulators are read in
         a loop while others are in flight over the loop's back edge.
         """
-        zeros, count = _zeros(initial), len(initial)
+        zeros, count = _zeros(self._apart(initial)[0]), len(self.pairs)
         runs = scf.ForOp(index(0), steps, index(self.run), [*initial, start.stage, start.parity])
         with ir.InsertionPoint(runs.body):
-            *carried, stage, parity = runs.inner_iter_args
+            *both, stage, parity = runs.inner_iter_args
+            carried, sums = self._apart(both)
             state = PipelineState(stage, parity)
-            in_flight = self._products(state, zeros)
+            in_flight, sums = self._started(state, zeros, sums)
             for left in reversed(range(self.run)):
                 following = self.ring.next_state(state)
                 if left:
-                    in_flight += self._products(following, zeros)
+                    products, sums = self._started(following, zeros, sums)
+                    in_flight += products
                 waited = warpgroup_wait(in_flight, len(in_flight) - count)
                 done, in_flight = waited[:count], waited[count:]
                 self.ring.release(state.stage)
                 carried, state = _added(carried, done), following
-            scf.YieldOp([*carried, state.stage, state.parity])
+            scf.YieldOp([*carried, *sums, state.stage, state.parity])
         *summed, stage, parity = runs.results
         return summed, PipelineState(stage, parity)
 
+    def _apart(self, carried: Sequence[ir.Value]) -> tuple[list[ir.Value], list[ir.Value]]:
+        """What is carried for products, and for sums of operands."""
+        count = len(self.pairs)
+        return list(carried[:count]), list(carried[count:])
+
+    def _started(
+        self, state: PipelineState, totals: Sequence[ir.Value], sums: Sequence[ir.Value]
+    ) -> tuple[list[ir.Value], list[ir.Value]]:
+        """Issues a stage's products, and adds up its operands meanwhile: products in flight, and sums."""
+        self.ring.await_full(state)
+        added = self.summation(state, sums)
+        return self._products(state, totals), added
+
     def _products(self, state: PipelineState, sums: Sequence[ir.Value]) -> list[ir.Value]:
         """Issues a stage's products, accumulated onto `sums`; the results are in flight until a wait."""
-        self.ring.await_full(state)
         buffers, majors = self.ring.buffers, self.majors
         return [
             warpgroup_mma(buffers[a], buffers[b], state.stage, [total], majors[a], majors[b])[0]
@@ -184,8 +206,9 @@ class WgmmaPipelining(FamilyPipelining):
         steps: int | None,
         *,
         releases_last: bool,
+        summation: Summation = no_sums,
     ) -> StageProducts:
-        return WarpgroupProducts(ring, pairs, majors, promote, run_of(steps), releases_last)
+        return WarpgroupProducts(ring, pairs, majors, promote, run_of(steps), releases_last, summation)
 
 
 STRATEGY = WgmmaPipelining()

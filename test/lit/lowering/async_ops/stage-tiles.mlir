@@ -180,3 +180,20 @@ gpu.module @columns [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @some_columns [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @some_columns
+  // CHECK-COUNT-1: nvvm.ldmatrix %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>, num = 4 : i32
+  // CHECK-COUNT-1: nvvm.ldmatrix %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>, num = 4 : i32
+  // CHECK-NOT: nvvm.ldmatrix
+  gpu.func @some_columns(%stage: index) workgroup(%ring : memref<2x64x64xbf16, #shared>) kernel {
+    %0:4 = "fuse.staged_tile"(%ring, %stage) {offsets = array<i64: 0>, first = 32 : i64, columns = 16 : i64} : (memref<2x64x64xbf16, #shared>, index)
+        -> (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
+    %1:4 = "fuse.staged_tile"(%ring, %stage) {offsets = array<i64: 0>, first = 32 : i64, columns = 16 : i64, transposed} : (memref<2x64x64xbf16, #shared>, index)
+        -> (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
+    gpu.return
+  }
+}

@@ -428,3 +428,30 @@ func.func @rank_that_is_no_index(%value: f32, %buffer: memref<64xf32, #shared>, 
   "fuse.cluster_store"(%value, %buffer, %i, %rank) : (f32, memref<64xf32, #shared>, index, i32) -> ()
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @columns_of_a_stage(%ring: memref<4x128x64xbf16, #shared>, %s: index) {
+  %0 = "fuse.staged_tile"(%ring, %s) {offsets = array<i64: 0>, first = 48 : i64, columns = 16 : i64} : (memref<4x128x64xbf16, #shared>, index) -> vector<128x16xbf16>
+  // expected-error @below {{vector<128x16xbf16> from column 56 on is no part of a stage}}
+  %1 = "fuse.staged_tile"(%ring, %s) {offsets = array<i64: 0>, first = 56 : i64, columns = 16 : i64} : (memref<4x128x64xbf16, #shared>, index) -> vector<128x16xbf16>
+  return
+}
+
+// -----
+
+func.func @part_of_an_operand(%a: vector<64x128xf16>) {
+  %0 = "fuse.operand_tile"(%a) {first = 48 : i64, transposed} : (vector<64x128xf16>) -> vector<1x128x16xf16>
+  // expected-error @below {{vector<64x128xf16> from element 64 on is no part of vector<64x128xf16>}}
+  %1 = "fuse.operand_tile"(%a) {first = 64 : i64} : (vector<64x128xf16>) -> vector<64x128xf16>
+  return
+}
+
+// -----
+
+func.func @operand_of_another_type(%a: vector<64x128xf16>) {
+  // expected-error @below {{elements of vector<64x128xf16> and vector<64x128xf32> differ}}
+  %0 = "fuse.operand_tile"(%a) {first = 0 : i64} : (vector<64x128xf16>) -> vector<64x128xf32>
+  return
+}

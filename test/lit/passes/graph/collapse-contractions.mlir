@@ -101,3 +101,32 @@ func.func @matmul(%x: tensor<5x3xf32>, %w: tensor<3x6xf32>, %f: tensor<5x6xf32>)
   } -> tensor<5x6xf32>
   return %y : tensor<5x6xf32>
 }
+
+// -----
+
+// A sum of an operand over the joined loops reads the operand's joined view.
+// CHECK-LABEL: func.func @summed
+// CHECK: %[[JOINED:.*]] = tensor.collapse_shape %arg1 {{.*}} : tensor<2x5x6xf32> into tensor<10x6xf32>
+// CHECK: linalg.generic {{.*}}["reduction", "parallel"]} ins(%[[JOINED]] : tensor<10x6xf32>) outs(%arg3 : tensor<6xf32>)
+// CHECK: linalg.generic {{.*}}["parallel", "parallel", "reduction"]} ins(%[[JOINED]], %{{.*}} : tensor<10x6xf32>, tensor<10x12xf32>)
+func.func @summed(%x: tensor<2x7x4xf32>, %dy: tensor<2x5x6xf32>, %f: tensor<6x3x4xf32>, %g: tensor<6xf32>) -> (tensor<6xf32>, tensor<6x3x4xf32>) {
+  %b = linalg.generic {indexing_maps = [affine_map<(n, p, k) -> (n, p, k)>, affine_map<(n, p, k) -> (k)>],
+                       iterator_types = ["reduction", "reduction", "parallel"]}
+      ins(%dy : tensor<2x5x6xf32>) outs(%g : tensor<6xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %s = arith.addf %sum, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<6xf32>
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 2, 5, 3, 4>, ranks = array<i64: 1, 1, 1, 1>,
+      map = affine_map<(n, p, r, c) -> (n, p + r, c)>} : (tensor<2x7x4xf32>) -> tensor<2x5x3x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(k, r, c, n, p) -> (n, p, k)>, affine_map<(k, r, c, n, p) -> (n, p, r, c)>,
+                                        affine_map<(k, r, c, n, p) -> (k, r, c)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%dy, %v : tensor<2x5x6xf32>, tensor<2x5x3x4xf32>) outs(%f : tensor<6x3x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<6x3x4xf32>
+  return %b, %y : tensor<6xf32>, tensor<6x3x4xf32>
+}

@@ -979,3 +979,102 @@ func.func @zeros(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<37x5
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 16>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// Consumers add up elements of an operand between the start of a stage's products and the wait for those before.
+// CHECK-LABEL: func.func @summed
+// CHECK: %[[RA:.*]] = memref.alloc() {{.*}} : memref<3x128x64xbf16, #gpu.address_space<workgroup>>
+// CHECK: %[[SUM:.*]]:4 = scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[PART:.*]] = %{{.*}}, %[[STAGE:.*]] = %c0, %{{.*}} = %c0_i32)
+// CHECK: "fuse.mbarrier_wait"
+// CHECK: %[[T:.*]] = "fuse.staged_tile"(%[[RA]], %[[STAGE]]) {columns = 16 : i64, first = 16 : i64, offsets = array<i64: 0>}
+// CHECK: %[[E:.*]] = arith.extf %[[T]]
+// CHECK: %[[LEFT:.*]] = vector.extract_strided_slice %[[E]] {offsets = [0, 0]
+// CHECK: arith.addf %[[PART]], %[[LEFT]]
+// CHECK: %[[TWO:.*]] = arith.addf
+// CHECK: %[[R:.*]] = "fuse.warpgroup_mma"(%[[RA]], %{{.*}}, %[[STAGE]], %[[ACC]])
+// CHECK: %[[W:.*]] = "fuse.warpgroup_wait"(%[[R]]) {pending = 1 : i64}
+// CHECK: scf.yield %[[W]], %[[TWO]]
+// CHECK: vector.multi_reduction <add>, %[[SUM]]#1
+// The producer has nothing of it.
+// CHECK: }, {
+// CHECK-NOT: extract_strided_slice
+// expected-remark @below {{3 stages, 2 warpgroups of consumers}}
+func.func @summed(%A: memref<128x512xbf16> {fuse.align = 16 : i64}, %B: memref<16x512xbf16> {fuse.align = 16 : i64}, %C: memref<128x16xf32>, %D: memref<128xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x16xf32>
+  %zeros = arith.constant dense<0.0> : vector<128x8xf32>
+  %flat = arith.constant dense<0.0> : vector<128xf32>
+  scf.forall (%block) in (1) {
+    %acc:2 = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero, %part = %zeros) -> (vector<128x16xf32>, vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%c0, %k], %pad {in_bounds = [true, true]} : memref<128x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<16x512xbf16>, vector<16x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<16x64xbf16> into vector<128x16xf32>
+      %t = "fuse.operand_tile"(%x) {first = 16 : i64} : (vector<128x64xbf16>) -> vector<128x16xbf16>
+      %e = arith.extf %t : vector<128x16xbf16> to vector<128x16xf32>
+      %left = vector.extract_strided_slice %e {offsets = [0, 0], sizes = [128, 8], strides = [1, 1]} : vector<128x16xf32> to vector<128x8xf32>
+      %right = vector.extract_strided_slice %e {offsets = [0, 8], sizes = [128, 8], strides = [1, 1]} : vector<128x16xf32> to vector<128x8xf32>
+      %one = arith.addf %part, %left : vector<128x8xf32>
+      %two = arith.addf %one, %right : vector<128x8xf32>
+      scf.yield %next, %two : vector<128x16xf32>, vector<128x8xf32>
+    }
+    %s = vector.multi_reduction <add>, %acc#1, %flat [1] : vector<128x8xf32> to vector<128xf32>
+    vector.transfer_write %s, %D[%c0] {in_bounds = [true], fuse.dims = array<i64: 0>} : vector<128xf32>, memref<128xf32>
+    vector.transfer_write %acc#0, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x16xf32>, memref<128x16xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 16>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @depends_on_the_step
+func.func @depends_on_the_step(%A: memref<128x512xbf16> {fuse.align = 16 : i64}, %B: memref<16x512xbf16> {fuse.align = 16 : i64}, %C: memref<128x16xf32>, %D: memref<128xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x16xf32>
+  %zeros = arith.constant dense<0.0> : vector<128x8xf32>
+  %flat = arith.constant dense<0.0> : vector<128xf32>
+  scf.forall (%block) in (1) {
+    // expected-remark @below {{what the loop carries beside the accumulators depends on these, or on the step}}
+    %acc:2 = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero, %part = %zeros) -> (vector<128x16xf32>, vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%c0, %k], %pad {in_bounds = [true, true]} : memref<128x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<16x512xbf16>, vector<16x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<16x64xbf16> into vector<128x16xf32>
+      %t = "fuse.operand_tile"(%x) {first = 16 : i64} : (vector<128x64xbf16>) -> vector<128x16xbf16>
+      %e = arith.extf %t : vector<128x16xbf16> to vector<128x16xf32>
+      %left = vector.extract_strided_slice %e {offsets = [0, 0], sizes = [128, 8], strides = [1, 1]} : vector<128x16xf32> to vector<128x8xf32>
+      %right = vector.extract_strided_slice %e {offsets = [0, 8], sizes = [128, 8], strides = [1, 1]} : vector<128x16xf32> to vector<128x8xf32>
+      %one = arith.addf %part, %left : vector<128x8xf32>
+      %number = arith.index_cast %k : index to i32
+      %float = arith.sitofp %number : i32 to f32
+      %wide = vector.broadcast %float : f32 to vector<128x8xf32>
+      %two = arith.addf %one, %wide : vector<128x8xf32>
+      scf.yield %next, %two : vector<128x16xf32>, vector<128x8xf32>
+    }
+    %s = vector.multi_reduction <add>, %acc#1, %flat [1] : vector<128x8xf32> to vector<128xf32>
+    vector.transfer_write %s, %D[%c0] {in_bounds = [true], fuse.dims = array<i64: 0>} : vector<128xf32>, memref<128xf32>
+    vector.transfer_write %acc#0, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x16xf32>, memref<128x16xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -175,3 +175,49 @@ func.func private @repeated_0_kernel(%x: memref<1x64xf16>, %z: memref<32x64xf16>
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 16>, layout = #layout, contraction = {k = 64 : i64, instruction = "mma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// What is summed up of an operand is read from the slot that the product reads.
+// CHECK-LABEL: func.func @summed
+// CHECK-COUNT-2: memref.alloc()
+// CHECK-NOT: memref.alloc()
+// CHECK: scf.for
+// CHECK: %[[TILE:.*]] = vector.transfer_read %[[SLOT:.*]][%{{.*}}, %{{.*}}], {{.*}} vector<128x64xbf16>
+// CHECK: %[[C16:.*]] = arith.constant 16 : index
+// CHECK: vector.transfer_read %[[SLOT]][%{{.*}}, %[[C16]]], {{.*}} vector<128x16xbf16>
+func.func @summed(%A: memref<128x512xbf16> {fuse.align = 16 : i64}, %B: memref<16x512xbf16> {fuse.align = 16 : i64}, %C: memref<128x16xf32>, %D: memref<128xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x16xf32>
+  %zeros = arith.constant dense<0.0> : vector<128x8xf32>
+  %flat = arith.constant dense<0.0> : vector<128xf32>
+  scf.forall (%block) in (1) {
+    %acc:2 = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero, %part = %zeros) -> (vector<128x16xf32>, vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%c0, %k], %pad {in_bounds = [true, true]} : memref<128x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<16x512xbf16>, vector<16x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "mma"} : vector<128x64xbf16>, vector<16x64xbf16> into vector<128x16xf32>
+      %t = "fuse.operand_tile"(%x) {first = 16 : i64} : (vector<128x64xbf16>) -> vector<128x16xbf16>
+      %e = arith.extf %t : vector<128x16xbf16> to vector<128x16xf32>
+      %left = vector.extract_strided_slice %e {offsets = [0, 0], sizes = [128, 8], strides = [1, 1]} : vector<128x16xf32> to vector<128x8xf32>
+      %right = vector.extract_strided_slice %e {offsets = [0, 8], sizes = [128, 8], strides = [1, 1]} : vector<128x16xf32> to vector<128x8xf32>
+      %one = arith.addf %part, %left : vector<128x8xf32>
+      %two = arith.addf %one, %right : vector<128x8xf32>
+      scf.yield %next, %two : vector<128x16xf32>, vector<128x8xf32>
+    }
+    %s = vector.multi_reduction <add>, %acc#1, %flat [1] : vector<128x8xf32> to vector<128xf32>
+    vector.transfer_write %s, %D[%c0] {in_bounds = [true], fuse.dims = array<i64: 0>} : vector<128xf32>, memref<128xf32>
+    vector.transfer_write %acc#0, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x16xf32>, memref<128x16xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

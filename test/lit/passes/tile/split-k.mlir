@@ -225,3 +225,55 @@ func.func private @dynamic_0_kernel(%x: memref<32x?xf16>, %w: memref<32x?xf16>, 
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#slices = {vector = array<i64: 1, 4>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#schedule = {tile = array<i64: 128, 16>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", split = 2 : i64, reduction = "grid_sync", second_stage_layout = #slices, stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// Partial sums of an operand have scratch of their own, and the product's semaphores; their slices are added up first.
+// CHECK-LABEL: func.func @summed
+// CHECK-SAME: %[[P:[a-z0-9]+]]: memref<2x128x16xf32> {fuse.workspace = "scratch"}, %[[Q:[a-z0-9]+]]: memref<2x128x8xf32> {fuse.workspace = "scratch"}, %{{.*}}: memref<2xi32> {fuse.workspace = "semaphores"}
+// CHECK: %[[LOOP:.*]]:2 = scf.for
+// CHECK: vector.transfer_write %[[LOOP]]#0, %[[P]]
+// CHECK: vector.transfer_write %[[LOOP]]#1, %[[Q]]
+// CHECK: "fuse.semaphore_wait"
+// CHECK-COUNT-2: vector.transfer_read %[[Q]]{{.*}} vector<64x8xf32>
+// CHECK: vector.multi_reduction <add>, %{{.*}}, %{{.*}} [1] : vector<64x8xf32> to vector<64xf32>
+// CHECK: vector.transfer_write %{{.*}}, %arg3
+// CHECK-COUNT-2: vector.transfer_read %[[P]]{{.*}} vector<64x16xf32>
+// CHECK: vector.transfer_write %{{.*}}, %arg2
+// expected-remark @below {{2 slices of k, combined by grid_sync}}
+func.func @summed(%A: memref<128x512xbf16> {fuse.align = 16 : i64}, %B: memref<16x512xbf16> {fuse.align = 16 : i64}, %C: memref<128x16xf32>, %D: memref<128xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x16xf32>
+  %zeros = arith.constant dense<0.0> : vector<128x8xf32>
+  %flat = arith.constant dense<0.0> : vector<128xf32>
+  scf.forall (%block) in (1) {
+    %acc:2 = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero, %part = %zeros) -> (vector<128x16xf32>, vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%c0, %k], %pad {in_bounds = [true, true]} : memref<128x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<16x512xbf16>, vector<16x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<16x64xbf16> into vector<128x16xf32>
+      %t = "fuse.operand_tile"(%x) {first = 16 : i64} : (vector<128x64xbf16>) -> vector<128x16xbf16>
+      %e = arith.extf %t : vector<128x16xbf16> to vector<128x16xf32>
+      %left = vector.extract_strided_slice %e {offsets = [0, 0], sizes = [128, 8], strides = [1, 1]} : vector<128x16xf32> to vector<128x8xf32>
+      %right = vector.extract_strided_slice %e {offsets = [0, 8], sizes = [128, 8], strides = [1, 1]} : vector<128x16xf32> to vector<128x8xf32>
+      %one = arith.addf %part, %left : vector<128x8xf32>
+      %two = arith.addf %one, %right : vector<128x8xf32>
+      scf.yield %next, %two : vector<128x16xf32>, vector<128x8xf32>
+    }
+    %s = vector.multi_reduction <add>, %acc#1, %flat [1] : vector<128x8xf32> to vector<128xf32>
+    vector.transfer_write %s, %D[%c0] {in_bounds = [true], fuse.dims = array<i64: 0>} : vector<128xf32>, memref<128xf32>
+    vector.transfer_write %acc#0, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x16xf32>, memref<128x16xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

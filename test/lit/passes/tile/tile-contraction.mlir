@@ -411,3 +411,51 @@ func.func private @gated(%x: tensor<64x64xbf16>, %g: tensor<64x64xbf16>, %u: ten
   } -> tensor<64x64xf32>
   return %1 : tensor<64x64xf32>
 }
+
+// -----
+
+#km = affine_map<(m, n, k) -> (k, m)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+// The loop carries 16 columns of partial sums, which two warps of 8 columns have side by side; a chunk is as long here as
+// a step has columns of threads twice. The first tile of a row writes the sums.
+// CHECK-LABEL: func.func private @sums_0_kernel(
+// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} -> (vector<32x32xf32>, vector<32x16xf32>)
+// CHECK: %[[A:.*]] = vector.transfer_read %arg0
+// CHECK: vector.contract
+// CHECK: %[[T:.*]] = "fuse.operand_tile"(%[[A]]) {first = 0 : i64, transposed} : (vector<32x32xf16>) -> vector<32x32xf16>
+// CHECK: %[[E:.*]] = arith.extf %[[T]]
+// CHECK: vector.extract_strided_slice %[[E]] {offsets = [0, 0], sizes = [32, 16]
+// CHECK: vector.extract_strided_slice %[[E]] {offsets = [0, 16], sizes = [32, 16]
+// CHECK: scf.yield
+// CHECK: vector.multi_reduction <add>, %[[LOOP]]#1, %{{.*}} [1] : vector<32x16xf32> to vector<32xf32>
+// CHECK: scf.if
+// CHECK-NEXT: vector.transfer_write {{.*}} vector<32xf32>, memref<64xf32>
+func.func private @sums_0(%dy: tensor<96x64xf16> {fuse.align = 16 : i64}, %x: tensor<96x64xf16> {fuse.align = 16 : i64}) -> (tensor<64x64xf32>, tensor<64xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma"}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %0 = linalg.generic {indexing_maps = [#km, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%dy, %x : tensor<96x64xf16>, tensor<96x64xf16>) outs(%init : tensor<64x64xf32>) {
+  ^bb0(%a: f16, %b: f16, %out: f32):
+    %l = arith.extf %a : f16 to f32
+    %r = arith.extf %b : f16 to f32
+    %p = arith.mulf %l, %r : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  %e1 = tensor.empty() : tensor<64xf32>
+  %init1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(k, m) -> (k, m)>, affine_map<(k, m) -> (m)>], iterator_types = ["reduction", "parallel"]}
+       ins(%dy : tensor<96x64xf16>) outs(%init1 : tensor<64xf32>) {
+  ^bb0(%a: f16, %out: f32):
+    %l = arith.extf %a : f16 to f32
+    %s = arith.addf %out, %l : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  return %0, %1 : tensor<64x64xf32>, tensor<64xf32>
+}

@@ -1,0 +1,126 @@
+"""Sums of an operand in the loop of a product: exact and without races, with schedules and splits of every form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mlir import ir
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from mlirfuse.analysis.kernels import kernels
+from mlirfuse.compiler import pipeline
+from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.contractions.families.fma import fma_schedule
+from mlirfuse.schedule.contractions.families.mma import mma_schedule
+from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
+from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.schedule import Schedule
+from tests.support.contractions.operand_sums import CASES, bias_gradient
+from tests.support.contractions.shared_operands import Shared, kernels_of, problem_in, scheduled_at, schedules_of
+from tests.support.convolutions import Case, integers, wgrad
+from tests.support.harnesses.compiling import specs_of
+
+SPLITS = ["last_block", "serial", "grid_sync", "flagged", "cluster"]
+
+
+def run_exactly(case: Shared, module: ir.Module, *, waits: bool = False) -> None:
+    """Runs a module with its blocks in random order, and compares all results with the exact ones.
+
+    Blocks that wait for each other are all resident.
+    """
+    resident = None if waits else 2
+    results = interpreter.run(module, case.fn.__name__, case.inputs(), order="random", resident=resident)
+    for result, expected in zip(results, case.expected(), strict=True):
+        np.testing.assert_array_equal(np.asarray(result).astype(np.float64), expected)
+
+
+def split_in(schedule: Schedule, split: int, reduction: str) -> Schedule:
+    """The schedule with its steps along k spread over blocks."""
+    parts = replace(schedule, contraction=replace(schedule.contraction, split=split, reduction=reduction))
+    return with_slices(parts, reduction) if reduction in ("grid_sync", "flagged", "cluster") else parts
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        *((name, "sm_90a") for name in CASES),
+        *((name, "sm_80") for name in CASES if name != "linear_transposed"),
+    ],
+)
+def test_candidates(name: str, target: str) -> None:
+    """The first and the last of the candidates."""
+    case = CASES[name]
+    found = schedules_of(case, target)
+    for schedule in dict.fromkeys([found[0], found[-1]]):
+        run_exactly(case, scheduled_at("gpu", case, schedule, target))
+
+
+@pytest.mark.parametrize("reduction", SPLITS)
+@pytest.mark.parametrize("name", ["linear", "linear_transposed", "row_sums", "normalised"])
+def test_splits_of_warpgroups(name: str, reduction: str) -> None:
+    case = CASES[name]
+    swapped = problem_in(kernels_of(case)).operand_sums[1] > 0
+    whole = wgmma_schedule(problem_in(kernels_of(case)), 64, 128, stages=3, swapped=swapped)
+    given = split_in(whole, 3, reduction)
+    for stage in ("tile", "gpu"):
+        run_exactly(case, scheduled_at(stage, case, given), waits=reduction in ("grid_sync", "flagged", "cluster"))
+
+
+@pytest.mark.parametrize(
+    ("name", "reduction"),
+    [("linear", "last_block"), ("linear", "serial"), ("normalised", "last_block"), ("float32", "last_block")],
+)
+def test_splits_of_other_families(name: str, reduction: str) -> None:
+    case = CASES[name]
+    problem = problem_in(kernels_of(case, "sm_80"))
+    whole = (fma_schedule if name == "float32" else mma_schedule)(problem, 32, 64)
+    run_exactly(case, scheduled_at("gpu", case, split_in(whole, 3, reduction), "sm_80"))
+
+
+@pytest.mark.parametrize("promote", [1, 2])
+def test_promoted_sums(promote: int) -> None:
+    case = CASES["linear"]
+    whole = wgmma_schedule(problem_in(kernels_of(case)), 64, 64, stages=3)
+    given = replace(whole, contraction=replace(whole.contraction, promote=promote, persistent=True))
+    run_exactly(case, scheduled_at("gpu", case, given))
+
+
+def test_long_steps() -> None:
+    """Two swizzle atoms a step, of more elements along k than the tile has columns."""
+    case = CASES["linear"]
+    run_exactly(case, scheduled_at("gpu", case, wgmma_schedule(problem_in(kernels_of(case)), 64, 64, atoms=2)))
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
+def test_gradient_of_a_bias_shares_the_kernel(target: str) -> None:
+    rng = np.random.default_rng(6)
+    case = Case(2, (9, 8), 64, 72, (3, 3), (2, 1), ((1, 1), (1, 2)), (1, 1))
+    x, _, dy = (integers(rng, shape, np.float16) for shape in case.shapes)
+    fn = bias_gradient(case)
+    module = mf.fuse(fn, target=target).lower(*specs_of([x, dy])).module
+    with module.context:
+        run_pipeline(module, pipeline.named("fuse-gpu-pipeline"))
+    assert str(module).count("gpu.func") == 1
+    dw, db = interpreter.run(module, fn.__name__, [x, dy], order="random", seed=3)
+    assert (dw == wgrad(case, x.astype(np.int64), dy.astype(np.int64))).all()
+    assert (db == dy.astype(np.int64).sum((0, 1, 2))).all()
+
+
+def test_other_reductions_stay_apart() -> None:
+    """The largest element, and sums of what zeros do not leave alone."""
+
+    def largest(x, dy):
+        return dy.mT @ x, mf.max(dy, axis=0)
+
+    def shifted(x, dy):
+        return dy.mT @ x, mf.sum(dy + 1, axis=0)
+
+    def both(x, dy):
+        return dy.mT @ x, mf.sum(x, axis=0), mf.sum(dy, axis=0)
+
+    for fn, count in ((largest, 2), (shifted, 2), (both, 2)):
+        case = Shared(fn, CASES["linear"].shapes, lambda *_: [])
+        assert len(list(kernels(kernels_of(case).operation))) == count
