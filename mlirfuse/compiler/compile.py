@@ -280,7 +280,8 @@ class Compiled:
         target = self.lowered.target
         call = Call(self.program, shapes, expected_shapes(self.lowered))
         problems = self._problems.of(call.shapes)
-        return predicted(call, self.schedules, problems, target, machine_of(target, self.lowered.device))
+        machine = machine_of(target, self.lowered.device)
+        return predicted(call, self.schedules, problems, target, machine, self.infos)
 
     @cached_property
     def _problems(self) -> KernelProblems:

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from mlirfuse.compiler.predicted import Predicted, PredictedKernel
+from mlirfuse.schedule.contractions.grid import tile_count
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import Prediction
 from mlirfuse.schedule.schedule import Schedule
 
@@ -38,12 +40,15 @@ def summary(found: Predicted) -> str:
         f"{count} kernel{'s' if count != 1 else ''}, predicted {_us(found.microseconds)} us on {found.device}, "
         f"roofline {_us(found.roofline_us)} us"
     )
+    if found.workspace_bytes:
+        head += f", workspace {_bytes(found.workspace_bytes)}"
     assumed = f"chosen and predicted for {', '.join(found.assumed)}, which run time may change: explain(shapes=[...])"
     parts = [head, *([assumed] if found.assumed else [])]
     if found.kernels:
         parts.append(_text(_kernels(found.kernels)))
     for kernel in found.kernels:
-        parts += [choice(kernel), _text(_candidates(kernel))]
+        reason = split_reason(kernel)
+        parts += [choice(kernel), *([reason] if reason else []), _text(_candidates(kernel))]
     return "\n".join(parts)
 
 
@@ -60,6 +65,27 @@ def choice(kernel: PredictedKernel) -> str:
     return (
         f"{kernel.name}: the schedule {place}; bound by {kernel.prediction.explanation}, {_us(part)} of {_us(time)} us"
     )
+
+
+def split_reason(kernel: PredictedKernel) -> str | None:
+    """A line that says into how many blocks a tile's sum was split, and what it would take otherwise; None for kernels
+    that are no contractions.
+    """
+    contraction = kernel.schedule.contraction
+    if contraction is None or not isinstance(kernel.sized, ContractionProblem):
+        return None
+    count, split = tile_count(kernel.schedule, kernel.sized), contraction.split
+    steps = kernel.sized.steps(contraction.k)
+    others = [
+        candidate.prediction.microseconds
+        for candidate in kernel.candidates
+        if candidate.schedule.contraction is not None and (candidate.schedule.contraction.split == 1) == (split > 1)
+    ]
+    tiles = f"{count} tile{'s' if count != 1 else ''} of {steps} steps on {kernel.machine.sms} SMs"
+    how = "no split" if split == 1 else f"split {split} by {contraction.reduction!r}"
+    other = "without" if split > 1 else "with the best split"
+    rest = f": {_us(min(others))} us {other}" if others else ""
+    return f"{kernel.name}: {how} of {tiles}, {_us(kernel.prediction.microseconds)} us{rest}"
 
 
 def described(schedule: Schedule) -> str:
@@ -134,6 +160,14 @@ def _text(table: Table) -> str:
 
 def _part(prediction: Prediction, names: Sequence[str]) -> float:
     return sum(float(getattr(prediction, name)) for name in names)
+
+
+def _bytes(count: int) -> str:
+    """Decimal units, as of memory sizes in the documentation."""
+    for unit, size in (("MB", 1_000_000), ("kB", 1_000)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
 
 
 def _us(value: float) -> str:

@@ -10,6 +10,7 @@ from math import prod
 from mlirfuse.compiler.expressions import Expression
 from mlirfuse.compiler.feedback import kernel_of
 from mlirfuse.compiler.host_program import HostProgram, Launch, Value
+from mlirfuse.compiler.kernel_info import KernelInfo
 from mlirfuse.errors import ArgumentError
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.choice.predicted import (
@@ -71,11 +72,13 @@ class Predicted:
         kernels: in the order of their first launches.
         device: the name of the machine model.
         assumed: the extents that are known at run time and were assumed, as text; none for a call's own.
+        workspace_bytes: of intermediates, partial results and semaphores, which calls of a stream take turns to use.
     """
 
     kernels: tuple[PredictedKernel, ...]
     device: str
     assumed: tuple[str, ...]
+    workspace_bytes: int = 0
 
     @property
     def microseconds(self) -> float:
@@ -94,6 +97,7 @@ def predicted(
     problems: Mapping[str, AnyProblem],
     target: Target,
     machine: MachineModel,
+    infos: Mapping[str, KernelInfo],
 ) -> Predicted:
     """What a call of a compiled function is predicted to take.
 
@@ -103,6 +107,7 @@ def predicted(
         problems: the same of scheduling problems, with the extents of the call as hints.
         target: the architecture.
         machine: the speeds of the device.
+        infos: how to launch each kernel; kernels without are taken to have no workspace.
     """
     groups: dict[str, list[Launch]] = {}
     for launch in call.program.launches:
@@ -117,7 +122,7 @@ def predicted(
         sized = with_elements(problem, elements)
         time, least = prediction_of(schedule, sized, machine), roofline(sized, nbytes, machine)
         kernels.append(PredictedKernel(name, schedule, time, times, *least, problem, sized, target, machine))
-    return Predicted(tuple(kernels), machine.name, call.assumed)
+    return Predicted(tuple(kernels), machine.name, call.assumed, call.workspace_bytes(infos, machine.sms))
 
 
 class Call:
@@ -172,6 +177,33 @@ class Call:
             count = prod(self._evaluated(buffer.shape))
             arrays.append((count, count * buffer.dtype.bytes))
         return max((count for count, _ in arrays), default=1), sum(nbytes for _, nbytes in arrays)
+
+    def workspace_bytes(self, infos: Mapping[str, KernelInfo], sms: int) -> int:
+        """Bytes of intermediates, and of what the launch that needs the most has for partial results and semaphores.
+
+        Args:
+            infos: how to launch each kernel.
+            sms: of the device, which grids of resident blocks depend on.
+        """
+        returned = {v.position for v in self.program.results if v.origin == "buffer"}
+        kept = [buffer for position, buffer in enumerate(self.program.buffers) if position not in returned]
+        intermediates = sum(prod(self._evaluated(buffer.shape)) * buffer.dtype.bytes for buffer in kept)
+        most = 0
+        for launch in self.program.launches:
+            info = infos.get(launch.kernel)
+            values = [*launch.inputs, *(Value("buffer", position) for position in launch.outputs)]
+            if info is not None and info.workspaces:
+                shapes = info.workspace_shapes([self._shape(v) for v in values], lambda per_sm: per_sm * sms)
+                sizes = (prod(s) * w.element_bytes for s, w in zip(shapes, info.workspaces, strict=True))
+                most = max(most, sum(sizes))
+        return intermediates + most
+
+    def _shape(self, value: Value) -> tuple[int, ...]:
+        if value.shape is not None:
+            return tuple(self._evaluated(value.shape))
+        if value.origin == "buffer":
+            return tuple(self._evaluated(self.program.buffers[value.position].shape))
+        return self._shapes.get(value.position, ())
 
     def _elements(self, value: Value) -> int:
         return self._origin(value) if value.shape is None else prod(self._evaluated(value.shape))

@@ -101,3 +101,28 @@ def test_a_given_schedule_is_compared_with_the_candidates() -> None:
     schedule = next(iter(_compiled(_softmax, ROWS).schedules.values()))
     given = mf.fuse(_softmax, target="sm_90a", schedule=schedule).lower(ROWS).compile(choose_again=False)
     assert given.predicted([(4096, 4096)]).microseconds > 0
+
+
+def test_a_split_is_explained() -> None:
+    """With its tiles, the time without, and the memory of its partial results."""
+
+    def gradient(x, dy):
+        return dy.T @ x
+
+    compiled = _compiled(gradient, *[mf.TensorSpec((65536, 128), mf.float16)] * 2)
+    (kernel,) = compiled.predicted().kernels
+    contraction = kernel.schedule.contraction
+    assert contraction is not None
+    assert contraction.split > 1
+    text = compiled.explain()
+    assert f"split {contraction.split} by '{contraction.reduction}' of" in text
+    assert "us without" in text
+    partials = contraction.split * 128 * 128 * 4
+    assert partials <= compiled.predicted().workspace_bytes < 1.1 * partials + 4096
+    assert f"workspace {partials / 1e6:.1f} MB" in text
+
+
+def test_no_split_is_explained() -> None:
+    compiled = _compiled(_gelu_of_product, *PRODUCT)
+    assert "no split of" in compiled.explain()
+    assert compiled.predicted().workspace_bytes == 0
