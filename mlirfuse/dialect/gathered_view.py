@@ -68,6 +68,20 @@ class Gather:
         most = max([*self.shape, *(largest(expr, self.components) for expr in self.map.results)], default=0)
         return 32 if most < (1 << 31) - PAST_END else 64
 
+    def period(self, dim: int) -> int:
+        """Elements along a dimension of the view that read elements of their own, whatever the other dimensions are:
+        those of windows read again what the pixels beside them read, as a component does that shares an axis of the
+        source with a longer one.
+        """
+        extents, start = self.components, sum(len(group) for group in self.basis[:dim])
+        used = [used_dims(expr) for expr in self.map.results]
+        own = [
+            extent
+            for component, extent in enumerate(self.basis[dim], start)
+            if not any(component in dims and any(extents[d] > extent for d in dims) for dims in used)
+        ]
+        return prod(own)
+
     def attributes(self) -> dict[str, ir.Attribute]:
         """The op's attributes."""
         return {

@@ -18,6 +18,7 @@ from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
+from mlirfuse.dialect.gathered_view import gather_of
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -74,6 +75,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         one_array=operands[0].source == operands[1].source,
         arrays=(len(sides[0]), len(sides[1])),
         hints=tuple(expected[d] for d in (*contraction.batch, contraction.m, contraction.n)),
+        windows=tuple(
+            _windows(kernel, f, dim) for f, dim in zip(operands, (contraction.m, contraction.n), strict=True)
+        ),
         operand_sums=(
             sum(each.number in contraction.sides[0] for each in sums),
             sum(each.number in contraction.sides[1] for each in sums),
@@ -135,6 +139,18 @@ def _is_unmapped(kernel: ir.Operation, argument: ir.Value) -> bool:
     """
     view = _mapped(kernel, argument)
     return may_be_reversed(_attributes(kernel, argument)) if view is None else isinstance(view, str)
+
+
+def _windows(kernel: ir.Operation, operand: ContractionOperand, dim: int) -> tuple[int, int] | None:
+    """Of an operand that is a gathered view the elements of its source, and those along a dimension of the operand that
+    do not read again what others read; None for other operands, and views in which the dimension is none.
+    """
+    attributes = _attributes(kernel, operand.source)
+    if GATHER not in attributes or dim not in operand.axes:
+        return None
+    gather = ir.DictAttr(attributes[GATHER])
+    source = ir.RankedTensorType(ir.TypeAttr(gather["source"]).value)
+    return prod(source.shape), gather_of(gather).period(operand.axes.index(dim))
 
 
 def _longest_step(kernel: ir.Operation, argument: ir.Value) -> int:

@@ -205,7 +205,7 @@ class ContractionGrid:
     @kept_property
     def dram_bytes(self) -> float:
         """Operands, as often as the L2 loses them between waves, the result, and what the epilogue reads beside it."""
-        lines = [n * size * self.problem.summed for n, size in zip(self.sides, self.element_bytes, strict=True)]
+        lines = [self._once(side) for side in (0, 1)]
         kept = KEPT * self.machine.l2_bytes
         rows, columns = lines
         first, second = self.fetches(lines)
@@ -220,6 +220,18 @@ class ContractionGrid:
         if self.problem.one_array and (rows <= kept or (down, across) == self.counts):
             fetched -= min(first * rows, second * columns)
         return fetched + self.batch * written
+
+    def _once(self, side: int) -> float:
+        """Bytes of an operand of one product that all waves together read once each; windows of an image that one wave
+        reads are read from memory once, wherever they overlap.
+        """
+        size, extent = self.element_bytes[side], self.sides[side]
+        whole, window = extent * size * self.problem.summed, self.swapped(*self.problem.windows)[side]
+        if window is None:
+            return whole
+        elements, period = window
+        waves = ceil(self.counts[side] / self.wave[side])
+        return min(whole, elements * size * min(waves, max(1.0, extent / period)))
 
     def fetches(self, part_bytes: Sequence[float]) -> tuple[int, int]:
         """For each side, products that fetch a part of the operand anew: where the operand lacks a batch dimension,

@@ -89,3 +89,11 @@ def test_permuted_axes(context: ir.Context) -> None:
         filters = Gather(((3, 3, 128), (40,)), ir.AffineMap.get(4, 0, [k, r, s, c]))
         assert mapped_view(filters, (128, 3, 3, 40), 2) == MappedView(0, (3, 0, 2, 1), rows=128)
         assert isinstance(mapped_view(filters, (128, 3, 4, 40), 2), str)
+
+
+def test_periods_of_windows(context: ir.Context) -> None:
+    """Pixels, and the channels of a tap, read elements of their own; taps read what other pixels read."""
+    with context:
+        view = windows(SOURCE, (7, 6), (3, 3), (1, 1), (1, 1), (0, 0))
+        assert view.period(0) == 2 * 7 * 6
+        assert view.period(1) == 64

@@ -175,3 +175,22 @@ def test_an_array_that_is_both_operands_is_fetched_once(h200: MachineModel) -> N
     apart = predict_contraction(schedule, given, h200).dram
     once = predict_contraction(schedule, replace(given, one_array=True), h200).dram
     assert apart - once == pytest.approx(16 * 256 * 16384 * 2 / h200.dram_bandwidth * 1e6)
+
+
+def test_windows_are_read_from_memory_once_a_wave(h200: MachineModel) -> None:
+    """The nine taps of each channel read the same image, as do waves one after the other."""
+    channels, taps, pixels = 64, 9, 256 * 56 * 56
+    apart = problem(64, taps * channels, pixels, mf.float16, k_contiguous=(False, False))
+    image = replace(apart, windows=(None, (pixels * channels, channels)))
+    given = with_contraction(wgmma_schedule(apart, 64, 64), split=14)
+
+    def nbytes(given: Schedule, of: ContractionProblem) -> float:
+        return ContractionGrid(given, of, h200).dram_bytes
+
+    x, dy = 2 * pixels * channels, 2 * pixels * 64
+    assert nbytes(given, apart) == pytest.approx(taps * x + dy, rel=0.01)
+    assert nbytes(given, image) == pytest.approx(x + dy, rel=0.01)
+    wide = with_contraction(wgmma_schedule(apart, 64, 64), split=132)  # a tile a wave
+    assert nbytes(wide, image) == pytest.approx(taps * (x + dy), rel=0.01)
+    forward = problem(pixels, 128, taps * channels, mf.float16, windows=((pixels * channels, pixels), None))
+    assert nbytes(wgmma_schedule(forward, 128, 128), forward) == pytest.approx(x + 2 * pixels * 128, rel=0.01)
