@@ -140,11 +140,17 @@ def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) 
     """The images' gradient (n, h..., c), rounded; dy has shape (n, p..., k) and w (k, r..., c).
 
     With strides, pixels fall into residue classes modulo the stride, and each class only meets every so many taps. The
-    classes are a batch of products, so no product with an inserted zero is made; a view puts their pixels in order.
+    classes are a batch of products, so no product with an inserted zero is made; a view puts their pixels in order, and
+    leaves out channels of zeros that filters were copied with.
     """
+    sizes = (problem.images, *(window.size for window in problem.windows), problem.channels)
+    strided = any(window.stride > 1 for window in problem.windows)
+    whole = max(1, ACCESS // w.dtype.bytes)
+    if strided and problem.groups == 1 and problem.channels % whole:
+        wide = -(-problem.channels // whole) * whole
+        problem, w = replace(problem, channels=wide), _with_channels(w, wide)
     rank, grouped = len(problem.windows), len(problem.group)
     classes = [_Residues(window) for window in problem.windows]
-    strided = any(c.count > 1 for c in classes)
     residues = tuple(c.count for c in classes) if strided else ()
     pixels, taps = tuple(c.pixels for c in classes), tuple(c.taps for c in classes)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
@@ -189,7 +195,6 @@ def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) 
     right_access = (*ahead[:many], *group, *summed, len(shape) - 1)
     inputs = [(left, left_access), (right, right_access)]
     sums = cast(sum_of_products(inputs, shape, len(shape) + rank + 1, types), types.result)
-    sizes = (problem.images, *(w.size for w in problem.windows), problem.channels)
     if not strided:
         return reshape_to(sums, sizes)
 
