@@ -74,11 +74,14 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
 
 
 def _orders(problem: Problem) -> tuple[str, ...]:
-    """In which order threads may work: short rows depth-first only once the assembler has found registers short."""
+    """In which order threads may work: short rows depth-first only once the assembler has found registers short, and
+    where what lives across a reduction is wider than what is read, so that breadth-first all of it is made at once.
+    """
     long = LONG_UNALIGNED_ROW if unaligned_vector(problem) else LONG_ROW
     if problem.row_elements * problem.read_bytes > long:
         return ("depth",)
-    return ("breadth", "depth") if problem.register_scale > 1 else ("breadth",)
+    widened = problem.live_bytes > problem.read_bytes
+    return ("breadth", "depth") if widened and problem.register_scale > 1 else ("breadth",)
 
 
 @lru_cache(maxsize=8)  # choices that are made again after spills only estimate other registers
