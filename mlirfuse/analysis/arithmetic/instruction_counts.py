@@ -67,8 +67,8 @@ _EXACT_QUOTIENT, _SHARED_QUOTIENT = (1.0, 0.0), (5.0, 0.0)
 """Of `arith.divf` by a power of two, and by another constant or by a number that a row or more of elements shares:
 `lower-divisions` and `lower-shared-divisions` make products of these."""
 
-_JOINT = {"fuse.moments": (3.0, 0.0), "fuse.exp_sum": (10.0, 1.0)}
-"""Of joint reductions, for one element."""
+_JOINT = {"fuse.moments": (3.0, 0.0), "fuse.exp_sum": (5.0, 1.0)}
+"""Of joint reductions, for one element; exponentials are products and powers of two of the special unit."""
 
 
 def instructions_of(op: ir.Operation) -> Instructions:
