@@ -24,6 +24,7 @@ from tests.support.convolutions import Case, integers, wgrad
 from tests.support.harnesses.compiling import specs_of
 
 SPLITS = ["last_block", "serial", "grid_sync", "flagged", "cluster"]
+WAITING = ("grid_sync", "flagged", "cluster")
 
 
 def run_exactly(case: Shared, module: ir.Module, *, waits: bool = False) -> None:
@@ -40,7 +41,7 @@ def run_exactly(case: Shared, module: ir.Module, *, waits: bool = False) -> None
 def split_in(schedule: Schedule, split: int, reduction: str) -> Schedule:
     """The schedule with its steps along k spread over blocks."""
     parts = replace(schedule, contraction=replace(schedule.contraction, split=split, reduction=reduction))
-    return with_slices(parts, reduction) if reduction in ("grid_sync", "flagged", "cluster") else parts
+    return with_slices(parts, reduction) if reduction in WAITING else parts
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,9 @@ def test_candidates(name: str, target: str) -> None:
     case = CASES[name]
     found = schedules_of(case, target)
     for schedule in dict.fromkeys([found[0], found[-1]]):
-        run_exactly(case, scheduled_at("gpu", case, schedule, target))
+        assert schedule.contraction is not None
+        waits = schedule.contraction.split > 1 and schedule.contraction.reduction in WAITING
+        run_exactly(case, scheduled_at("gpu", case, schedule, target), waits=waits)
 
 
 @pytest.mark.parametrize("reduction", SPLITS)
@@ -66,18 +69,26 @@ def test_splits_of_warpgroups(name: str, reduction: str) -> None:
     whole = wgmma_schedule(problem_in(kernels_of(case)), 64, 128, stages=3, swapped=swapped)
     given = split_in(whole, 3, reduction)
     for stage in ("tile", "gpu"):
-        run_exactly(case, scheduled_at(stage, case, given), waits=reduction in ("grid_sync", "flagged", "cluster"))
+        run_exactly(case, scheduled_at(stage, case, given), waits=reduction in WAITING)
 
 
 @pytest.mark.parametrize(
     ("name", "reduction"),
-    [("linear", "last_block"), ("linear", "serial"), ("normalised", "last_block"), ("float32", "last_block")],
+    [
+        ("linear", "last_block"),
+        ("linear", "serial"),
+        ("linear", "grid_sync"),
+        ("normalised", "last_block"),
+        ("float32", "last_block"),
+        ("float32", "flagged"),
+    ],
 )
 def test_splits_of_other_families(name: str, reduction: str) -> None:
     case = CASES[name]
     problem = problem_in(kernels_of(case, "sm_80"))
     whole = (fma_schedule if name == "float32" else mma_schedule)(problem, 32, 64)
-    run_exactly(case, scheduled_at("gpu", case, split_in(whole, 3, reduction), "sm_80"))
+    given = scheduled_at("gpu", case, split_in(whole, 3, reduction), "sm_80")
+    run_exactly(case, given, waits=reduction in WAITING)
 
 
 @pytest.mark.parametrize("promote", [1, 2])
