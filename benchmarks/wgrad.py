@@ -2,7 +2,8 @@
 
 Each process compiles on its own, and times under a lock. Results go to a JSON file, one row a layer and pass. Columns:
 our microseconds, cuDNN's (benchmark mode, channels last), speed (cuDNN's over ours), and relative errors in the 2-norm
-against double precision.
+against double precision; workspace in bytes. The pass `bias` is wgrad with a bias's gradient, in one kernel of ours:
+the report says what it costs beside wgrad alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from timing import Contestant, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
 
-PASSES = ("wgrad", "forward", "dgrad")
+PASSES = ("wgrad", "bias", "forward", "dgrad")
 
 
 @dataclass(frozen=True)
@@ -122,21 +123,27 @@ def _functions(layer: Layer, which: str) -> tuple[Any, Any]:
     stride, padding, dilation = ([p[key]] * 2 for key in ("stride", "padding", "dilation"))
 
     def backward(dy: Any, x: Any, w: Any, mask: list[bool]) -> Any:
+        sizes = [layer.filters] if mask[2] else None
         found = torch.ops.aten.convolution_backward(
-            dy, x, w, None, stride, padding, dilation, False, [0, 0], p["groups"], mask
+            dy, x, w, sizes, stride, padding, dilation, False, [0, 0], p["groups"], mask
         )
-        return found[mask.index(True)]
+        return tuple(found[1:]) if mask[2] else found[mask.index(True)]
 
     if which == "forward":
         ours = mf.fuse(lambda x, w: mf.conv2d(x, w, **p))
         return ours, lambda x, w: torch.nn.functional.conv2d(x, w, None, stride, padding, dilation, p["groups"])
-    if which == "wgrad":
-        shape = (layer.filters, layer.channels // layer.groups, taps, taps)
-        ours = mf.fuse(lambda x, dy: mf.conv2d_wgrad(x, dy, kernel_size=taps, **p))
+    if which in ("wgrad", "bias"):
+        shape, with_bias = (layer.filters, layer.channels // layer.groups, taps, taps), which == "bias"
+
+        def gradients(x: Any, dy: Any) -> Any:
+            dw = mf.conv2d_wgrad(x, dy, kernel_size=taps, **p)
+            return (dw, mf.sum(dy, axis=(0, 1, 2))) if with_bias else dw
+
+        ours = mf.fuse(gradients)
 
         def theirs(x: Any, dy: Any) -> Any:
             w = torch.empty(shape, dtype=x.dtype, device="cuda", memory_format=torch.channels_last)
-            return backward(dy, x, w, [False, True, False])
+            return backward(dy, x, w, [False, True, with_bias])
 
         return ours, theirs
     shape = (layer.batch, layer.channels, size, size)
@@ -157,7 +164,7 @@ def _arrays(layer: Layer, which: str, seed: int) -> list[Any]:
     x = (layer.batch, layer.size, layer.size, layer.channels)
     w = (layer.filters, layer.taps, layer.taps, layer.channels // layer.groups)
     dy = (layer.batch, layer.output, layer.output, layer.filters)
-    shapes = {"forward": (x, w), "wgrad": (x, dy), "dgrad": (dy, w)}[which]
+    shapes = {"forward": (x, w), "wgrad": (x, dy), "bias": (x, dy), "dgrad": (dy, w)}[which]
     return [torch.randn(s, generator=generator, device="cuda", dtype=torch.float16) for s in shapes]
 
 
@@ -165,11 +172,19 @@ def _first(array: Any) -> Any:
     return array.permute(0, 3, 1, 2)
 
 
-def _error(found: Any, exact: Any) -> float:
+def _results(found: Any, *, last: bool = False) -> list[Any]:
+    """A pass's results with channels first; `last` says that they have them last."""
+    results = found if isinstance(found, tuple) else (found,)
+    return [_first(result) if last and result.ndim == 4 else result for result in results]
+
+
+def _error(found: Sequence[Any], exact: Sequence[Any]) -> float:
+    """The largest relative error of the results."""
     import torch
 
-    norm = torch.linalg.vector_norm(exact).clamp_min(1e-30)
-    return float(torch.linalg.vector_norm(found.double() - exact) / norm)
+    norms = [torch.linalg.vector_norm(result.double()).clamp_min(1e-30) for result in exact]
+    pairs = zip(found, exact, norms, strict=True)
+    return max(float(torch.linalg.vector_norm(a.double() - b.double()) / norm) for a, b, norm in pairs)
 
 
 def measure(job: tuple[Layer, str]) -> dict[str, Any]:
@@ -186,13 +201,16 @@ def measure(job: tuple[Layer, str]) -> dict[str, Any]:
         found = ours(*arrays)
         row["first_call_seconds"] = time.perf_counter() - begin
         compiled = next(reversed(ours._compiled.values()))
-        row["schedules"] = [line for line in compiled.explain().splitlines() if "chosen tile" in line]
+        row["schedules"] = [line for line in compiled.explain().splitlines() if " steps on " in line]
+        predicted = compiled.predicted([tuple(a.shape) for a in arrays])
+        row["workspace_bytes"], row["kernels"] = predicted.workspace_bytes, len(predicted.kernels)
+        row["predicted_microseconds"] = predicted.microseconds
         with _LOCK:
-            peer = theirs(*map(_first, arrays))
-            row["against_peer"] = _error(_first(found), peer.double())
+            found, peer = _results(found, last=True), _results(theirs(*map(_first, arrays)))
+            row["against_peer"] = _error(found, peer)
             if layer.flops < 2e10:
-                exact = theirs(*(_first(a).double() for a in arrays))
-                row["error"], row["peer_error"] = _error(_first(found), exact), _error(peer, exact)
+                exact = _results(theirs(*(_first(a).double() for a in arrays)))
+                row["error"], row["peer_error"] = _error(found, exact), _error(peer, exact)
                 del exact
             del found, peer
             nbytes = sum(a.nbytes for a in arrays)
@@ -231,13 +249,23 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
         speed, failures = row.get("speed") or float("nan"), row.get("failures") or ""
         errors = [f"{row.get(key, float('nan')):.1e}" for key in ("error", "peer_error", "against_peer")]
         lines.append(
-            f"{row['pass']:8s}{row['layer']:52s}{own:9.1f}{peer:9.1f}{speed:7.3f}  {' '.join(errors)} {failures}"
+            f"{row['pass']:8s}{row['layer']:52s}{own:9.1f}{peer:9.1f}{speed:7.3f}"
+            f"{row.get('workspace_bytes', 0) / 1e6:7.1f} MB  {' '.join(errors)} {failures}"
         )
     for which in PASSES:
         speeds = [row["speed"] for row in rows if row["pass"] == which and row.get("speed")]
         if speeds:
             mean = math.exp(sum(map(math.log, speeds)) / len(speeds))
             lines.append(f"{which}: geomean {mean:.3f}, least {min(speeds):.3f}, of {len(speeds)}")
+    own = {(row["pass"], row["layer"]): row["microseconds"]["mlirfuse"] for row in rows if row.get("microseconds")}
+    costs = [
+        time / own["wgrad", layer]
+        for (which, layer), time in own.items()
+        if which == "bias" and ("wgrad", layer) in own
+    ]
+    if costs:
+        mean = math.exp(sum(map(math.log, costs)) / len(costs))
+        lines.append(f"a bias's gradient beside wgrad: geomean {mean:.3f}, most {max(costs):.3f}, of {len(costs)}")
     return "\n".join(lines)
 
 
