@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from mlir import ir
 
 from mlirfuse.errors import IRError
 
 
-@lru_cache(maxsize=64)  # ops are asked for their loops again and again; an attribute keeps its context alive
 def projected_axes(attribute: ir.AffineMapAttr) -> tuple[int | None, ...]:
     """For each result of a map the loop that it selects; None for the constant 0.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from mlir import ir
 
@@ -68,7 +68,7 @@ def structure_of(op: ir.Operation) -> OpStructure | None:
 
 def reduces(generic: ir.Operation) -> bool:
     """Whether a `linalg.generic` has a loop that reduces."""
-    return any("reduction" in str(kind) for kind in ir.ArrayAttr(generic.attributes["iterator_types"]))
+    return bool(_reduction_loops(generic.attributes["iterator_types"]))
 
 
 def is_constant(value: ir.Value) -> bool:
@@ -86,37 +86,53 @@ def _generic(op: ir.Operation) -> OpStructure | None:
     if is_diagonal(op):
         return None
     with errors_at(op):
-        axes = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
-    kinds = [str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
+        axes = _axes(op.attributes["indexing_maps"])
+    kinds = op.attributes["iterator_types"]
     result_axes = axes[len(axes) - len(op.results) :]
     operands, arguments = tuple(op.operands), op.regions[0].blocks[0].arguments
+    constant = [is_constant(operand) for operand in operands]
     # Elements of a constant operand, and of an init that the body does not use, are not read.
     operand_axes = [
-        None if is_constant(operand) or next(iter(argument.uses), None) is None else axis
-        for operand, argument, axis in zip(operands, arguments, axes, strict=True)
+        None if is_filled or next(iter(argument.uses), None) is None else axis
+        for is_filled, argument, axis in zip(constant, arguments, axes, strict=True)
     ]
     return OpStructure(
         op,
         len(kinds),
-        tuple(i for i, kind in enumerate(kinds) if "reduction" in kind),
+        _reduction_loops(kinds),
         operands,
         tuple(operand_axes),
-        tuple(result_axes),
-        _idle_extents(op, axes, operand_axes),
+        result_axes,
+        _idle_extents(op, operands, axes, operand_axes),
         tuple(
             (number, axis)
-            for number, (operand, axis, read) in enumerate(zip(operands, axes, operand_axes, strict=True))
-            if read is None and not is_constant(operand)
+            for number, (is_filled, axis, read) in enumerate(zip(constant, axes, operand_axes, strict=True))
+            if read is None and not is_filled
         ),
     )
 
 
+@lru_cache(maxsize=64)  # passes ask for the same loops again and again; an attribute keeps its context alive
+def _axes(maps: ir.Attribute) -> tuple[tuple[int | None, ...], ...]:
+    """The loop of each axis of each operand; raises `IRError` for maps that are no projections."""
+    return tuple(projected_axes(each) for each in ir.ArrayAttr(maps))
+
+
+@lru_cache(maxsize=64)
+def _reduction_loops(kinds: ir.Attribute) -> tuple[int, ...]:
+    """The loops of a `linalg.generic` that reduce."""
+    return tuple(i for i, kind in enumerate(ir.ArrayAttr(kinds)) if "reduction" in str(kind))
+
+
 def _idle_extents(
-    op: ir.Operation, axes: Sequence[Sequence[int | None]], read: Sequence[Sequence[int | None] | None]
+    op: ir.Operation,
+    operands: Sequence[ir.Value],
+    axes: Sequence[Sequence[int | None]],
+    read: Sequence[Sequence[int | None] | None],
 ) -> tuple[tuple[int, int | None], ...]:
     """Extents of loops from operands without a read of elements; raises `IRError` for a map that reads a part only."""
     idle: dict[int, int | None] = {}
-    for operand, loops, read_loops in zip(op.operands, axes, read, strict=True):
+    for operand, loops, read_loops in zip(operands, axes, read, strict=True):
         for axis, (loop, extent) in enumerate(zip(loops, _extents_or_none(operand), strict=True)):
             if loop is None and extent != 1:
                 raise IRError(

@@ -37,9 +37,9 @@ def rearranged_axes(op: ir.Operation) -> tuple[tuple[int, ...], ...] | None:
     permutes, drops dimensions of extent 1, or takes a diagonal, where a loop indexes two dimensions. What reads a
     gathered view computes: such a view is never in memory.
     """
-    if op.name not in ("linalg.transpose", "linalg.generic"):
+    if op.name not in ("linalg.transpose", "linalg.generic") or len(op.operands) != 2:
         return None
-    source = defining_op(op.operands[0]) if op.operands else None
+    source = defining_op(op.operands[0])
     if source is not None and source.name == GATHERED_VIEW.full_name:
         return None
     if op.name == "linalg.transpose":
@@ -196,7 +196,7 @@ def extents_of(value: ir.Value) -> list[int | None]:
 
 
 def _yields_its_input(generic: ir.Operation) -> bool:
-    if len(generic.operands) != 2 or len(generic.results) != 1:
+    if len(generic.results) != 1:
         return False
     if not isinstance(generic.operands[0].type, ir.RankedTensorType):
         return False
