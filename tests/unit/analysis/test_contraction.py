@@ -14,10 +14,10 @@ from mlir import ir
 
 import mlirfuse as mf
 from mlirfuse import builder
-from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.contractions.contraction import contraction_in, has_products
 from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.contractions.problem import contraction_problem
-from mlirfuse.analysis.kernels import kernels
+from mlirfuse.analysis.kernels import functions, kernels
 from mlirfuse.analysis.loops.iteration_space import IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
@@ -91,6 +91,20 @@ def test_a_sum_of_squares_is_no_contraction() -> None:
     with module.context:
         found = structures(module)
         assert contraction_in(space(found), found) is None
+
+
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (lambda x, w: builder.exp(x @ w), True),
+        (lambda x, w: builder.sum(x * x, axis=-1), False),
+        (lambda x, w: builder.exp(x) * 2, False),
+    ],
+)
+def test_products_are_told_before_a_space_is_made(fn: Callable[..., Any], expected: bool) -> None:
+    module = traced(fn, mf.TensorSpec((30, 40), mf.float32), mf.TensorSpec((40, 50), mf.float32))
+    with module.context:
+        assert has_products(next(functions(module.operation))) == expected
 
 
 @pytest.mark.parametrize(

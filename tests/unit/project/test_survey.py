@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from multiprocessing import Pipe
 from pathlib import Path
@@ -254,3 +256,20 @@ def test_runs_are_merged_into_one_summary(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "survey.json").read_text())
     assert found["summary"]["all"]["measured"] == 2
     assert found["summary"]["all"]["least"] == 2.0
+
+
+def test_first_calls_are_timed_by_stage_and_compared(tmp_path: Path) -> None:
+    runs = [tmp_path / "before.json", tmp_path / "after.json"]
+    script = [sys.executable, str(BENCHMARKS / "first_calls.py")]
+    one = ["--only", "^images vignette", "--json", str(runs[0])]
+    said = subprocess.run([*script, *one], capture_output=True, text=True, check=True).stdout
+    assert "first call: 1 programs" in said
+    (row,) = json.loads(runs[0].read_text())
+    assert {"trace", "graph", "schedule", "tile, gpu", "lower", "nvvm", "llvm", "choosing"} <= row["stages"].keys()
+    assert sum(row["stages"].values()) <= row["seconds"]
+    runs[1].write_text(json.dumps([row | {"ptx": "another"}]))
+    compare = [*script, "--compare"]
+    assert subprocess.run([*compare, str(runs[0]), str(runs[0])], capture_output=True, check=False).returncode == 0
+    differing = subprocess.run([*compare, *map(str, runs)], capture_output=True, text=True, check=False)
+    assert differing.returncode == 1
+    assert "another ptx" in differing.stdout
