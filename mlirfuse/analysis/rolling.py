@@ -114,9 +114,9 @@ class Copied:
         first = ops[0]
         if first is None or not (_is_pure(first) or first.name in LOADS):
             return False
-        if len(set(ops)) != len(ops) or len({ir.OpResult(value).result_number for value in values if value.owner}) != 1:
+        if len(set(ops)) != len(ops) or not _are_like(first, ops[1:]):
             return False
-        if not all(op is not None and _is_like(op, first) for op in ops):
+        if len(first.results) > 1 and len({ir.OpResult(value).result_number for value in values}) != 1:
             return False
         if not isinstance(values[0].type, ir.IndexType) and any(op is None or op.block != self._block for op in ops):
             return False  # computed once, in front of a loop around the block
@@ -160,15 +160,19 @@ def _is_pure(op: ir.Operation) -> bool:
     return (op.name.startswith(PURE_DIALECTS) or op.name in PURE) and not op.regions
 
 
-def _is_like(op: ir.Operation, model: ir.Operation) -> bool:
-    """Whether an op, whose result has the type of the model's, does what the model does, to other operands."""
-    if op.name != model.name or len(op.operands) != len(model.operands):
-        return False
-    if len(op.attributes) != len(model.attributes) or len(op.results) != len(model.results):
-        return False
-    if any(a.type != b.type for a, b in zip(op.operands, model.operands, strict=True)):
-        return False
-    return all(name in op.attributes and op.attributes[name] == model.attributes[name] for name in model.attributes)
+def _are_like(model: ir.Operation, ops: Iterable[ir.Operation | None]) -> bool:
+    """Whether ops, whose results have the types of the model's, do what the model does, to other operands."""
+    name, types, results = model.name, [operand.type for operand in model.operands], len(model.results)
+    attributes = [(each, model.attributes[each]) for each in model.attributes]
+    for op in ops:
+        if op is None or op.name != name or len(op.results) != results:
+            return False
+        if [operand.type for operand in op.operands] != types:
+            return False
+        own = op.attributes
+        if len(own) != len(attributes) or any(each not in own or own[each] != one for each, one in attributes):
+            return False
+    return True
 
 
 def _step(values: Copies) -> Step | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isnan
 
 Range = tuple[float, float]
@@ -23,12 +24,13 @@ _INSTRUCTION = re.compile(
     r"^\s*(?P<name>[a-z]\w*)(?P<modifiers>(?:\.\w+)*)\.(?:f32|b32)\s+(?P<to>%\w+), (?P<of>[^;{}\[\]]*);$", re.MULTILINE
 )
 _COMPARISON = re.compile(r"^\s*setp\.(?P<kind>gt|ge|lt|le)(?:\.ftz)?\.f32\s+%\w+, (?P<left>\S+), (?P<right>\S+);$")
+_SINGLE = struct.Struct("f")
 _BITS = re.compile(r"0[fF]([0-9a-fA-F]{8})")
 
 
 def _rounded(value: float) -> float:
     try:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
+        return float(_SINGLE.unpack(_SINGLE.pack(value))[0])
     except OverflowError:
         return inf if value > 0 else -inf
 
@@ -98,13 +100,13 @@ class _Definition:
     to: str
     of: tuple[str, ...]
 
-    def range(self, known: Callable[[str], Range | None]) -> Range | None:
+    def range(self, operands: Sequence[Range | None]) -> Range | None:
         """The register's range; None where an operand is not known yet, as a value from the end of a loop at its
         start.
         """
         if ".sat" in self.modifiers:
             return 0.0, 1.0
-        ranges = [known(operand) for operand in self.of]
+        ranges = list(operands)
         if self.name in ("mul", "fma") and self.of[0] == self.of[1] and ranges[0] is not None:
             ranges[0] = ranges[1] = _abs(ranges[0])
         given = [each for each in ranges if each is not None]
@@ -123,19 +125,28 @@ def _ranges(ptx: str) -> Callable[[str], Range | None]:
     found: dict[str, Range] = {}
 
     def known(operand: str) -> Range | None:
-        if operand in defined:
-            return found.get(operand)
-        if bits := _BITS.fullmatch(operand):
-            (value,) = struct.unpack("f", struct.pack("I", int(bits[1], 16)))
-            return _ANY if isnan(value) else (value, value)
-        return _ANY  # loaded, an integer, or a predicate
+        return found.get(operand) if operand in defined else _constant(operand)
 
+    before: dict[int, list[Range | None]] = {}
     for _ in range(2):  # blocks may precede their predecessors in the text
-        for definition in definitions:
-            if (given := definition.range(known)) is not None:
+        for number, definition in enumerate(definitions):
+            operands = [known(operand) for operand in definition.of]
+            if before.get(number) == operands:  # it says what it said the first time
+                continue
+            before[number] = operands
+            if (given := definition.range(operands)) is not None:
                 to = definition.to
                 found[to] = _union(found[to], given) if to in found else given
     return known
+
+
+@lru_cache(maxsize=256)
+def _constant(operand: str) -> Range:
+    """The range of an operand that no instruction of known range sets: a number, or anything."""
+    if bits := _BITS.fullmatch(operand):
+        (value,) = struct.unpack("f", struct.pack("I", int(bits[1], 16)))
+        return _ANY if isnan(value) else (value, value)
+    return _ANY  # loaded, an integer, or a predicate
 
 
 def _holds(kind: str, left: Range, right: Range) -> bool:
