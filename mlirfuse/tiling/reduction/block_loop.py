@@ -196,7 +196,7 @@ class BlockLoop:
         written = {value for value, _ in self.frame.results} & {r for s in self.plan.tile for r in s.op.results}
         if plan.stages > 1 or plan.peeled or plan.chunk or written or any(s.reduction_loops for s in self.plan.tile):
             return None
-        if ragged != set(moving[:1]):
+        if not ragged or ragged != set(moving[:1]):
             return None
         (dim,) = ragged
         tiles = apply(ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(0), self.tile[dim]), self._extent(dim))

@@ -43,3 +43,12 @@ def test_partials_of_periods(rows: int) -> None:
     found = interpreter.run(module, "total", [x], sms=2)
     for got, exact in zip(found, (x.max(0), x.sum(0)), strict=True):
         np.testing.assert_array_equal(got, exact)
+
+
+@pytest.mark.parametrize("rows", [4, 8, 6])
+def test_rows_of_a_known_number(rows: int) -> None:
+    """One tile, which is whole, and several, of which none is ragged, or the last."""
+    x = np.random.default_rng(rows).integers(-8, 8, (rows, 64)).astype(np.float32)
+    module = module_at("gpu", total, [mf.TensorSpec((rows, 64), mf.float32)], scheduled("last_block"))
+    for got, exact in zip(interpreter.run(module, "total", [x], sms=2), (x.max(0), x.sum(0)), strict=True):
+        np.testing.assert_array_equal(got, exact)
