@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -32,9 +33,10 @@ class FuseNarrowBounds(Pass):
     Requires one thread's code (`gpu.func`). An index is the tile's position, which all threads of a block share, and an
     offset, which is known to be small: numbers of threads times constants. Let p be the smaller of the position and the
     bound. Then `min(position + offset, bound)` is `p + min(offset, bound - p)`, and `position + offset < bound` is
-    `offset < bound - p`, whatever the numbers. What threads share is computed once, and each access is left with an
-    instruction of 32 bits in place of four or five: an index of 64 bits is added, compared and selected in halves.
-    Indices without a part that is known to be small are left alone, as are comparisons other than `ult`.
+    `offset < bound - p`. What threads share is computed once, and each access is left with an instruction of 32 bits in
+    place of four or five: an index of 64 bits is added, compared and selected in halves.
+    Indices without a part that is known to be small are left alone, as are those of which a part may be negative, such
+    as windows that reach into padding, and comparisons other than `ult`.
 
     ```mlir
     %row = arith.addi %position, %offset : index
@@ -61,9 +63,14 @@ class FuseNarrowBounds(Pass):
         for func in ops_named(module, "gpu.func"):
             _read_equal_extents_once(func)
             found = [op for op in nested(func) if op.name in ("arith.minui", "arith.cmpi") and _is_bound(op)]
-            groups = [group for group in _groups(found) if len(group.ops) >= FEWEST]
+            offsets = _Offsets()
+            groups = [group for group in _groups(found, offsets) if len(group.ops) >= FEWEST]
             for group in groups:
-                _narrow(group)
+                _narrow(group, offsets)
+            # An index may be clamped that another clamp is part of, so all of them stay until the last is rewritten.
+            for op in [op for group in reversed(groups) for op, _ in reversed(group.ops)]:
+                if not list(op.results[0].uses):
+                    erase(op)
             done = sum(len(group.ops) for group in groups)
             if done:
                 remarks.applied(self, f"{done} of {len(found)} bounds are of offsets in 32 bits", func)
@@ -183,9 +190,9 @@ class _Group:
     ops: list[tuple[ir.Operation, Sequence[ir.Value]]]
 
 
-def _groups(ops: Sequence[ir.Operation]) -> list[_Group]:
+def _groups(ops: Sequence[ir.Operation], offsets: _Offsets) -> list[_Group]:
     """Clamps and checks of offsets that differ between threads, by what they can share."""
-    offsets, found = _Offsets(), list[_Group]()
+    found = list[_Group]()
     known: dict[tuple[int | ir.Value, ...], list[_Group]] = {}
     for op in ops:
         index, bound = op.operands
@@ -194,6 +201,8 @@ def _groups(ops: Sequence[ir.Operation]) -> list[_Group]:
         if sum(offsets.most(term) or 0 for term in small) >= MOST or not any(offsets.varies(term) for term in small):
             continue
         position = [term for term in terms if term not in small]
+        if not all(map(_is_natural, position)):
+            continue
         constant, rest = _split(bound)
         alike = known.setdefault((constant, rest, *position), [])
         group = next((each for each in alike if _dominates(each.ops[0][0].block, op.block)), None)
@@ -205,7 +214,33 @@ def _groups(ops: Sequence[ir.Operation]) -> list[_Group]:
     return found
 
 
-def _narrow(group: _Group) -> None:
+def _is_natural(value: ir.Value) -> bool:
+    """Whether an index is known to be no negative number, of which an unsigned one is larger than any bound."""
+    op = defining_op(value)
+    if op is None:
+        return True  # the number of an iteration, or an argument
+    if op.name == "arith.constant":
+        return (integer_of(value) or 0) >= 0
+    if op.name == "affine.apply":
+        negative = re.search(r"- |-\d", str(ir.AffineMapAttr(op.attributes["map"]).value))
+        return negative is None and all(map(_is_natural, op.operands))
+    if op.name in _NATURAL:
+        return True
+    return op.name in _KEEPS_NATURAL and all(
+        _is_natural(operand) for operand in op.operands if isinstance(operand.type, ir.IndexType)
+    )
+
+
+_NATURAL = frozenset(
+    {
+        *("gpu.thread_id", "gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.cluster_id", "gpu.cluster_block_id"),
+        *("memref.dim", "arith.index_castui"),
+    }
+)
+_KEEPS_NATURAL = frozenset({*_RULES, "arith.maxui", "arith.select", "arith.divsi", "arith.remsi", "arith.maxsi"})
+
+
+def _narrow(group: _Group, offsets: _Offsets) -> None:
     """Rewrites the clamps and checks of a group."""
     i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
     first, _ = group.ops[0]
@@ -220,14 +255,13 @@ def _narrow(group: _Group) -> None:
         limit = arith.IndexCastUIOp(i32, left).result
     for op, small in group.ops:
         with ir.InsertionPoint(op), op.location:
-            offset = reduce(_added, [_in_32_bits(term) for term in small])
+            offset = reduce(_added, [_in_32_bits(term, offsets) for term in small])
             if op.name == "arith.cmpi":
                 result = arith.CmpIOp(arith.CmpIPredicate.ult, offset, limit).result
             else:
                 result = arith.IndexCastUIOp(index, arith.MinUIOp(offset, limit).result).result
                 result = result if position is None else arith.AddIOp(position, result).result
         op.results[0].replace_all_uses_with(result)
-        erase(op)
 
 
 def _dominates(outer: ir.Block, inner: ir.Block) -> bool:
@@ -255,15 +289,19 @@ def _split(bound: ir.Value) -> tuple[int, ir.Value]:
     return (0, bound) if op is None or constant is None else (constant, op.operands[0])
 
 
-def _in_32_bits(index: ir.Value) -> ir.Value:
-    """Emits a small index anew in 32 bits: LLVM would widen what compares indices that were cast."""
+def _in_32_bits(index: ir.Value, offsets: _Offsets) -> ir.Value:
+    """Emits a small index anew in 32 bits: LLVM would widen what compares indices that were cast.
+
+    A remainder is small whatever is divided: its operands stay in 64 bits where they are not known to be small.
+    """
     i32, op = ir.IntegerType.get_signless(32), defining_op(index)
     assert op is not None
     if (number := integer_of(index)) is not None:
         return arith.ConstantOp(i32, number).result
-    if op.name not in _RULES or op.name == "arith.minui":
+    are_small = all((most := offsets.most(operand)) is not None and most >= 0 for operand in op.operands)
+    if op.name not in _RULES or op.name == "arith.minui" or not are_small:
         return arith.IndexCastUIOp(i32, index).result
-    operands = [_in_32_bits(operand) for operand in op.operands]
+    operands = [_in_32_bits(operand, offsets) for operand in op.operands]
     return ir.Operation.create(op.name, results=[i32], operands=operands).result
 
 
