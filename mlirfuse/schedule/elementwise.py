@@ -7,9 +7,12 @@ from dataclasses import replace
 
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.transposed import transposed_schedule
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
 
 BLOCK_THREADS = (256, 128, 512)
 """Threads of a block."""
@@ -23,22 +26,31 @@ elements, or more."""
 
 MOST_READ_BYTES = 800
 """Bytes that a thread of an elementwise kernel reads at most, by narrower accesses where arrays are many: ptxas has all
-loads under way at once, and spills."""
+loads under way at once, and spills. Threads of a block that leaves each fewer registers read as much less."""
 
 
-def elementwise_schedules(problem: Problem) -> Iterator[Schedule]:
+def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
     """With vectors of every width, blocks of a few sizes, and with and without tiles transposed in shared memory."""
     for vector in _widths(problem.vector):
         narrow = replace(problem, vector=vector)
         for threads in BLOCK_THREADS:
+            most_read = most_read_bytes(threads, target)
             if transposed := transposed_schedule(narrow, threads, MOST_READ_BYTES):
                 yield transposed
             for vectors in VECTORS if problem.transposed is None else (1,):
-                if vectors == 1 or vectors * vector * problem.read_bytes <= MOST_READ_BYTES:
-                    yield elementwise_schedule(narrow, threads=threads, vectors=vectors)
+                if vectors == 1 or vectors * vector * problem.read_bytes <= most_read:
+                    yield elementwise_schedule(narrow, threads=threads, vectors=vectors, most_read=most_read)
 
 
-def elementwise_schedule(problem: Problem, *, threads: int = BLOCK_THREADS[0], vectors: int = 1) -> Schedule:
+def most_read_bytes(threads: int, target: Target) -> int:
+    """Bytes that a thread reads at most where a block has so many threads, one block an SM."""
+    lacking = target.max_registers_per_thread - registers_left(threads, 1, target)
+    return MOST_READ_BYTES - lacking * REGISTER_BYTES
+
+
+def elementwise_schedule(
+    problem: Problem, *, threads: int = BLOCK_THREADS[0], vectors: int = 1, most_read: int = MOST_READ_BYTES
+) -> Schedule:
     """Vectors of a thread, threads along the contiguous dimension first and then outwards.
 
     Where arrays are contiguous along different dimensions, lanes lie along one of them and vectors along the other, so
@@ -48,9 +60,10 @@ def elementwise_schedule(problem: Problem, *, threads: int = BLOCK_THREADS[0], v
         problem: the kernel.
         threads: of a block.
         vectors: of a thread.
+        most_read: bytes that a thread reads at most, unless one element of each array is more.
     """
     vector = problem.vector
-    while vector > 1 and vector * problem.read_bytes > MOST_READ_BYTES:
+    while vector > 1 and vector * problem.read_bytes > most_read:
         vector //= 2
     fill = LayoutBuilder(problem.extents, problem.vector_dim, vector)
     across = problem.transposed.dim if problem.transposed else None
@@ -58,7 +71,7 @@ def elementwise_schedule(problem: Problem, *, threads: int = BLOCK_THREADS[0], v
     order = [problem.vector_dim, *outwards]
     if across is not None:
         order.insert(0, across)
-        most = min(TRANSPOSED_ELEMENTS, MOST_READ_BYTES // max(1, problem.read_bytes)) // vector
+        most = min(TRANSPOSED_ELEMENTS, most_read // max(1, problem.read_bytes)) // vector
         fill.repeats[problem.vector_dim] = max(1, min(most, fill.left(problem.vector_dim)))
     for dim in order:
         fill.add_lanes(dim)

@@ -72,7 +72,7 @@ def block_proposals(problem: Problem, target: Target) -> Iterator[Proposal]:
 def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[Schedule]]]:
     needs_grid = problem.persistent_loop is not None and not problem.loop_is_optional
     if not problem.reduced:
-        yield "transposed" if problem.transposed else "elementwise", elementwise_schedules(problem)
+        yield "transposed" if problem.transposed else "elementwise", elementwise_schedules(problem, target)
         yield "ordered", ordered_candidates(problem)
         return
     if not needs_grid:

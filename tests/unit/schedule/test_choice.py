@@ -10,7 +10,8 @@ import mlirfuse as mf
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.proposals import loops, proposals
-from mlirfuse.schedule.elementwise import MOST_READ_BYTES
+from mlirfuse.schedule.elementwise import MOST_READ_BYTES, elementwise_schedules
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import REGISTER_STEP, registers_left, resident_blocks
 from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.parts.array_access import ArrayAccess
@@ -148,6 +149,16 @@ def test_threads_of_elementwise_kernels_read_less_of_many_arrays(arrays: int) ->
     problem = Problem((None,), frozenset(), 0, 4, 4 * arrays + 4, 4 * arrays)
     layout = choose_schedule(problem, TARGET).layout
     assert layout.elements_per_thread == 1 or layout.elements_per_thread * 4 * arrays <= MOST_READ_BYTES
+
+
+@pytest.mark.parametrize("arrays", [1, 20, 49, 98])
+def test_threads_of_large_blocks_read_what_their_registers_hold(arrays: int) -> None:
+    problem = Problem((None, 192), frozenset(), 1, 4, 4 * arrays + 4, 4 * arrays)
+    found = list(elementwise_schedules(problem, TARGET))
+    assert found
+    for layout in (schedule.layout for schedule in found):
+        held = registers_left(layout.threads, 1, TARGET) * REGISTER_BYTES
+        assert layout.elements_per_thread == 1 or layout.elements_per_thread * 4 * arrays < held
 
 
 @pytest.mark.parametrize(
