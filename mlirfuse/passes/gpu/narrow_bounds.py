@@ -22,8 +22,8 @@ FEWEST = 4
 """Bounds of one position from which on it pays to compute what they share: about as many instructions as each saves
 three times."""
 
-MOST_THREADS = 1024
-"""Threads of a block, at most."""
+_NUMBERS = {"gpu.thread_id": 1023, "gpu.cluster_block_id": 15}
+"""The largest number of a thread in its block, and of a block in its cluster."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class FuseNarrowBounds(Pass):
     offset, which is known to be small: numbers of threads times constants. Let p be the smaller of the position and the
     bound. Then `min(position + offset, bound)` is `p + min(offset, bound - p)`, and `position + offset < bound` is
     `offset < bound - p`. What threads share is computed once, and each access is left with an instruction of 32 bits in
-    place of four or five: an index of 64 bits is added, compared and selected in halves.
-    Indices without a part that is known to be small are left alone, as are those of which a part may be negative, such
-    as windows that reach into padding, and comparisons other than `ult`.
+    place of four or five: an index of 64 bits is added, compared and selected in halves. Indices without a part that is
+    known to be small are left alone, as are those of which a part may be negative, such as windows that reach into
+    padding, comparisons other than `ult`, and bounds of which all is known.
 
     ```mlir
     %row = arith.addi %position, %offset : index
@@ -134,8 +134,8 @@ class _Offsets:
             return None
         if op.name == "arith.constant":
             return integer_of(value)
-        if op.name == "gpu.thread_id":
-            return MOST_THREADS - 1
+        if op.name in _NUMBERS:
+            return _NUMBERS[op.name]
         known = [self.most(operand) for operand in op.operands] if op.name in _RULES else []
         return _RULES[op.name](known) if known else None
 
@@ -203,6 +203,8 @@ def _groups(ops: Sequence[ir.Operation], offsets: _Offsets) -> list[_Group]:
         position = [term for term in terms if term not in small]
         if not all(map(_is_natural, position)):
             continue
+        if not position and integer_of(bound) is not None:
+            continue  # LLVM sees which of these never hold
         constant, rest = _split(bound)
         alike = known.setdefault((constant, rest, *position), [])
         group = next((each for each in alike if _dominates(each.ops[0][0].block, op.block)), None)

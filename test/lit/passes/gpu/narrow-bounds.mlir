@@ -118,50 +118,40 @@ gpu.module @few {
 
 // -----
 
-// A clamped index may be part of another one: both are of 32 bits in the end.
-// CHECK-LABEL: gpu.func @clamped_twice
-// CHECK-COUNT-8: arith.minui %{{.*}} : i32
-// CHECK-NOT: arith.minui %{{.*}} : i32
-// REMARK: applied: 8 of 8 bounds are of offsets in 32 bits
-gpu.module @clamped_twice {
-  gpu.func @clamped_twice(%x: memref<200xf32>, %y: memref<?xf32>) kernel {
-    %c-1 = arith.constant -1 : index
+// Offsets that are clamped themselves, to the tile, before the tile's position is added. LLVM knows all of these clamps.
+// CHECK-LABEL: gpu.func @twice
+// CHECK-COUNT-4: arith.minui %{{.*}}, %c192 : index
+// CHECK-COUNT-4: arith.minui %{{.*}}, %{{.*}} : i32
+// REMARK: applied: 4 of 8 bounds are of offsets in 32 bits
+gpu.module @twice {
+  gpu.func @twice(%x: memref<?xf32>, %most: index) kernel {
     %c0 = arith.constant 0 : index
-    %c199 = arith.constant 199 : index
-    %c256 = arith.constant 256 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %c192 = arith.constant 192 : index
     %thread = gpu.thread_id x
     %block = gpu.block_id x
-    %position = arith.muli %block, %c256 : index
-    %extent = memref.dim %y, %c0 : memref<?xf32>
-    %last = arith.addi %extent, %c-1 : index
-    %k0 = arith.constant 0 : index
-    %t0 = arith.addi %thread, %k0 : index
-    %r0 = arith.minui %t0, %c199 : index
-    %v0 = memref.load %x[%r0] : memref<200xf32>
-    %j0 = arith.addi %position, %r0 : index
-    %s0 = arith.minui %j0, %last : index
-    %w0 = memref.load %y[%s0] : memref<?xf32>
-    %k1 = arith.constant 64 : index
-    %t1 = arith.addi %thread, %k1 : index
-    %r1 = arith.minui %t1, %c199 : index
-    %v1 = memref.load %x[%r1] : memref<200xf32>
-    %j1 = arith.addi %position, %r1 : index
-    %s1 = arith.minui %j1, %last : index
-    %w1 = memref.load %y[%s1] : memref<?xf32>
-    %k2 = arith.constant 128 : index
-    %t2 = arith.addi %thread, %k2 : index
-    %r2 = arith.minui %t2, %c199 : index
-    %v2 = memref.load %x[%r2] : memref<200xf32>
-    %j2 = arith.addi %position, %r2 : index
-    %s2 = arith.minui %j2, %last : index
-    %w2 = memref.load %y[%s2] : memref<?xf32>
-    %k3 = arith.constant 192 : index
-    %t3 = arith.addi %thread, %k3 : index
-    %r3 = arith.minui %t3, %c199 : index
-    %v3 = memref.load %x[%r3] : memref<200xf32>
-    %j3 = arith.addi %position, %r3 : index
-    %s3 = arith.minui %j3, %last : index
-    %w3 = memref.load %y[%s3] : memref<?xf32>
+    %position = arith.muli %block, %c192 : index
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    %t1 = arith.addi %thread, %c64 : index
+    %t2 = arith.addi %thread, %c128 : index
+    %t3 = arith.addi %thread, %c192 : index
+    %l0 = arith.minui %thread, %c192 : index
+    %l1 = arith.minui %t1, %c192 : index
+    %l2 = arith.minui %t2, %c192 : index
+    %l3 = arith.minui %t3, %c192 : index
+    %i0 = arith.addi %position, %l0 : index
+    %i1 = arith.addi %position, %l1 : index
+    %i2 = arith.addi %position, %l2 : index
+    %i3 = arith.addi %position, %l3 : index
+    %r0 = arith.minui %i0, %n : index
+    %r1 = arith.minui %i1, %n : index
+    %r2 = arith.minui %i2, %n : index
+    %r3 = arith.minui %i3, %n : index
+    %v0 = memref.load %x[%r0] : memref<?xf32>
+    %v1 = memref.load %x[%r1] : memref<?xf32>
+    %v2 = memref.load %x[%r2] : memref<?xf32>
+    %v3 = memref.load %x[%r3] : memref<?xf32>
     gpu.return
   }
 }
