@@ -53,6 +53,11 @@ def test_modules_are_short() -> None:
     assert sorted(lengths.values())[len(lengths) // 2] <= 130
 
 
+def test_ir_tests_are_short() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in ROOT.glob("test/lit/**/*.mlir")}
+    assert not {str(path): lines for path, lines in lengths.items() if lines > 400}
+
+
 def test_the_glossary_is_short() -> None:
     rows = [line for line in (ROOT / "docs" / "glossary.md").read_text().splitlines() if line.startswith("| ")]
     assert 0 < len(rows) - 1 <= 12
