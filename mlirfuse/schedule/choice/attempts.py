@@ -15,7 +15,7 @@ from math import prod
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
+from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule, fastest_thin
 from mlirfuse.schedule.choice.contraction_choice import fastest_first
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.contractions.family import family_schedules
@@ -125,9 +125,15 @@ def _lean_rows(
 ) -> Iterator[Schedule]:
     """The schedules that keep the least in registers: of those alike that spilled, at most half as many elements.
 
-    An attempt shows nothing of another family, nor of the registers of a block that has an SM for itself. The last that
-    may be tried is the one with the fewest elements of all.
+    The fastest schedule with as few comes first: rows may have many threads. An attempt shows nothing of another
+    family, nor of the registers of a block that has an SM for itself. The last that may be tried is the one with the
+    fewest elements of all.
     """
+    whole = [each.schedule for each in attempts if each.schedule.persistent_loop is None and not each.refused]
+    if whole and grid_reduction == "auto":
+        least = min(schedule.layout.elements_per_thread for schedule in whole)
+        if (fast := fastest_thin(problem, target, least // 2)) is not None:
+            yield fast
     lean = [schedule for schedule in low_register_schedules(problem, target, grid_reduction) if legal(schedule)]
     if sum(not attempt.refused for attempt in attempts) >= MOST_AGAIN + MOST_LEAN:
         lean.sort(key=lambda schedule: schedule.layout.elements_per_thread)

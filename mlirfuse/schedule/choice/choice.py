@@ -46,6 +46,22 @@ def choose_schedule(
     return _chosen(problem, target, grid_reduction, machine or machine_of(target))
 
 
+def fastest_thin(
+    problem: Problem, target: Target, elements: int, machine: MachineModel | None = None
+) -> Schedule | None:
+    """The fastest proposal without a persistent loop whose threads have at most so many elements; None without any.
+
+    Args:
+        problem: as of `choose_schedule`.
+        target: likewise.
+        elements: of a thread, at most.
+        machine: the speeds of the device; by default the target's.
+    """
+    predictions = _Predictions(with_extents(problem), machine or machine_of(target))
+    thin = [p.schedule for p in block_proposals(problem, target) if p.schedule.layout.elements_per_thread <= elements]
+    return min(thin, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
+
+
 @lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned
 def _chosen(problem: Problem, target: Target, grid_reduction: str, machine: MachineModel) -> Schedule:
     sized, equals = with_extents(problem), _Equals()

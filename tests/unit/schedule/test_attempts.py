@@ -24,6 +24,7 @@ from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.predict import predict
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule
 from mlirfuse.schedule.schedule import check_schedule
@@ -170,8 +171,20 @@ def test_what_spills_in_all_schedules_of_a_family_is_tried_in_the_one_that_holds
     tried = _tried(problem, 60, 1 + MOST_AGAIN + MOST_LEAN)
     lean = [attempt.schedule for attempt in tried[1 + MOST_AGAIN :]]
     assert lean
-    assert {_kept(schedule) for schedule in lean} <= family
+    assert {_kept(schedule) for schedule in lean[1:]} <= family
     assert all(_legal(problem)(schedule) for schedule in lean)
+
+
+def test_rows_get_more_threads_before_they_are_read_again():
+    """Of a few bytes that spill at any number of resident blocks (a gated norm of 5120 columns)."""
+    tried = _tried(NORM, 4, 2 + MOST_AGAIN)
+    *others, thin = [attempt.schedule for attempt in tried]
+    assert thin.layout.elements_per_thread <= min(each.layout.elements_per_thread for each in others) // 2
+    fast, slow = (
+        predict(schedule, NORM, H200).microseconds
+        for schedule in (thin, next(low_register_schedules(NORM, HOPPER, "auto")))
+    )
+    assert fast <= slow
 
 
 def test_lean_rows_hold_a_vector_a_thread_at_last():
