@@ -60,7 +60,8 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         # Arrays that are broadcast over part of the space are smaller than that, and the results of reductions are not
         # counted for other schedules: only what is written beside them.
         work.read = min(work.read, _bytes(problem, extents, written=False))
-        work.l2_written -= max(0, _bytes(problem, extents, written=True) - written)
+        beside = max(0, _bytes(problem, extents, written=True) - written)
+        work.l2_written = max(0.0, work.l2_written - beside)
         if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
             work.read -= total * problem.transposed.bytes  # the neighbouring tile leaves it in the L2
     elif problem.transposed is not None:
