@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from mlirfuse.dialect.attributes import FACTOR_SUM, KERNEL, SCHEDULE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.fusion.permuted_product import microseconds
 from mlirfuse.passes.kernels.host import callee, calls, launches
-from mlirfuse.passes.kernels.kernel_pair import KernelPair
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
 from mlirfuse.passes.kernels.summed_factor import SummedFactor, summed_factor
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase
@@ -45,16 +46,14 @@ class FuseFactorSums(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
-            declined: set[tuple[str, str]] = set()
-            while (pair := next(_pairs(module, function, declined), None)) is not None:
-                names = symbol(pair.first), symbol(pair.second)
-                reason = pair.obstacle()
-                if reason is None:
-                    remarks.applied(self, f"{names[1]} sums the factor that {names[0]} has summed", pair.second_call)
-                    pair.merge(function)
-                    continue
-                declined.add(names)
-                remarks.declined(self, f"{names[0]} sums a factor of {names[1]} by itself: {reason}", pair.second_call)
+            merge_pairs(function, partial(_pairs, module, function), _Pair.obstacle, partial(self._report, remarks))
+
+    def _report(self, remarks: Remarks, pair: _Pair, reason: str | None) -> None:
+        first, second = symbol(pair.first), symbol(pair.second)
+        if reason is None:
+            remarks.applied(self, f"{second} sums the factor that {first} has summed", pair.second_call)
+        else:
+            remarks.declined(self, f"{first} sums a factor of {second} by itself: {reason}", pair.second_call)
 
 
 def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from mlir import ir
@@ -20,7 +21,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.collapse_dims import collapse_alone
 from mlirfuse.passes.kernels.host import callee, calls, launches
-from mlirfuse.passes.kernels.kernel_pair import KernelPair
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.predict import Prediction
 from mlirfuse.schedule.schedule import schedule_of
@@ -57,16 +58,19 @@ class FuseOperandSums(Pass):
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
-            declined: set[tuple[str, str]] = set()
-            while (pair := next(_pairs(module, function, declined), None)) is not None:
-                names = symbol(pair.first), symbol(pair.second)
-                reason = pair.obstacle(target, machine)
-                if reason is None:
-                    remarks.applied(self, f"{names[0]} and {names[1]} read an operand in one kernel", pair.second_call)
-                    pair.merge(function)
-                    continue
-                declined.add(names)
-                remarks.declined(self, f"{names[0]} and {names[1]} stay apart: {reason}", pair.second_call)
+            merge_pairs(
+                function,
+                partial(_pairs, module, function),
+                lambda pair: pair.obstacle(target, machine),
+                partial(self._report, remarks),
+            )
+
+    def _report(self, remarks: Remarks, pair: _Pair, reason: str | None) -> None:
+        names = f"{symbol(pair.first)} and {symbol(pair.second)}"
+        if reason is None:
+            remarks.applied(self, f"{names} read an operand in one kernel", pair.second_call)
+        else:
+            remarks.declined(self, f"{names} stay apart: {reason}", pair.second_call)
 
 
 def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:

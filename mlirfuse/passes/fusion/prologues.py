@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from mlir import ir
@@ -19,7 +20,7 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.host import callee, calls, launches
-from mlirfuse.passes.kernels.kernel_pair import KernelPair
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import schedule_of
@@ -54,18 +55,19 @@ class FusePrologues(Pass):
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
-            declined: set[tuple[str, str]] = set()
-            while (pair := next(_pairs(module, function, declined), None)) is not None:
-                reason = pair.obstacle(target, machine)
-                if reason is None:
-                    remarks.applied(
-                        self, f"{symbol(pair.first)} becomes a prologue of {symbol(pair.second)}", pair.second_call
-                    )
-                    pair.merge(function)
-                    continue
-                declined.add((symbol(pair.first), symbol(pair.second)))
-                message = f"{symbol(pair.first)} stays apart from {symbol(pair.second)}: {reason}"
-                remarks.declined(self, message, pair.second_call)
+            merge_pairs(
+                function,
+                partial(_pairs, module, function),
+                lambda pair: pair.obstacle(target, machine),
+                partial(self._report, remarks),
+            )
+
+    def _report(self, remarks: Remarks, pair: _Pair, reason: str | None) -> None:
+        first, second = symbol(pair.first), symbol(pair.second)
+        if reason is None:
+            remarks.applied(self, f"{first} becomes a prologue of {second}", pair.second_call)
+        else:
+            remarks.declined(self, f"{first} stays apart from {second}: {reason}", pair.second_call)
 
 
 def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:

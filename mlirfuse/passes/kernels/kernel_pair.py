@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mlir import ir
 from mlir.dialects import func
@@ -116,3 +117,30 @@ def _extent_sources(call: ir.Operation, kernel: ir.Operation) -> dict[ir.Value, 
 def _dynamic_axes(value: ir.Value) -> list[int]:
     tensor = ir.RankedTensorType(value.type)
     return [axis for axis in range(tensor.rank) if tensor.is_dynamic_dim(axis)]
+
+
+Pair = TypeVar("Pair", bound=KernelPair)
+
+
+def merge_pairs(
+    function: ir.Operation,
+    pairs: Callable[[set[tuple[str, str]]], Iterator[Pair]],
+    obstacle: Callable[[Pair], str | None],
+    report: Callable[[Pair, str | None], None],
+) -> None:
+    """Merges pairs of a host function's launches, one after the other, until every pair that is left is declined.
+
+    Args:
+        function: the host function.
+        pairs: what there is to merge, without pairs of the given kernels' names, which were declined.
+        obstacle: why a pair should not be merged, or None.
+        report: says what becomes of a pair, with the reason where it stays apart.
+    """
+    declined: set[tuple[str, str]] = set()
+    while (pair := next(pairs(declined), None)) is not None:
+        reason = obstacle(pair)
+        report(pair, reason)
+        if reason is None:
+            pair.merge(function)
+        else:
+            declined.add((symbol(pair.first), symbol(pair.second)))

@@ -101,13 +101,16 @@ class WarpgroupProducts:
         chunks = scf.ForOp(index(0), steps, length, [*initial, start.stage, start.parity])
         with ir.InsertionPoint(chunks.body):
             *carried, stage, parity = chunks.inner_iter_args
-            totals, sums = self._apart(carried)
+            accumulators, sums = self._apart(carried)
             rest = arith.subi(steps, chunks.induction_variable)
             chunk, state = self._sum(
-                [*_zeros(totals), *sums], arith.minsi(rest, length), PipelineState(stage, parity), releases_last=True
+                [*_zeros(accumulators), *sums],
+                arith.minsi(rest, length),
+                PipelineState(stage, parity),
+                releases_last=True,
             )
             products, sums = self._apart(chunk)
-            scf.YieldOp([*_added(totals, products), *sums, state.stage, state.parity])
+            scf.YieldOp([*_added(accumulators, products), *sums, state.stage, state.parity])
         *summed, stage, parity = chunks.results
         return summed, PipelineState(stage, parity)
 
@@ -145,12 +148,12 @@ class WarpgroupProducts:
         return list(carried[:count]), list(carried[count:])
 
     def _started(
-        self, state: PipelineState, totals: Sequence[ir.Value], sums: Sequence[ir.Value]
+        self, state: PipelineState, accumulators: Sequence[ir.Value], sums: Sequence[ir.Value]
     ) -> tuple[list[ir.Value], list[ir.Value]]:
         """Issues a stage's products, and adds up its operands meanwhile: products in flight, and sums."""
         self.ring.await_full(state)
         added = self.summation(state, sums)
-        return self._products(state, totals), added
+        return self._products(state, accumulators), added
 
     def _products(self, state: PipelineState, sums: Sequence[ir.Value]) -> list[ir.Value]:
         """Issues a stage's products, accumulated onto `sums`; the results are in flight until a wait."""
