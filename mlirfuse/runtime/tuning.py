@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def _argument(argument: Argument, values: Any) -> Any:
 def measure(call: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> float:
     """Median time of a call in microseconds, from a replayed graph of calls that rotate over the sets."""
     gpu = cupy()
-    stream = gpu.cuda.Stream(non_blocking=True)
+    stream = _stream(gpu.cuda.Device().id)
     with stream:
         outputs = [call(*arguments, stream=stream) for arguments in sets]
         stream.synchronize()
@@ -86,6 +87,13 @@ def measure(call: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> float:
         graph.launch(stream)
         times = [_elapsed(stream, lambda: graph.launch(stream)) for _ in range(LAUNCHES)]
     return statistics.median(times) / (repetitions * len(sets))
+
+
+@cache
+def _stream(device: int) -> Any:
+    """The stream of all measurements on a device: CuPy keeps freed memory for later use by the same stream only."""
+    with cupy().cuda.Device(device):
+        return cupy().cuda.Stream(non_blocking=True)
 
 
 def _call_all(call: Callable[..., Any], sets: Sequence[Sequence[Any]], outputs: Sequence[Any], stream: Any) -> None:

@@ -110,11 +110,11 @@ def _reads(
     space: IterationSpace, contraction: Contraction, number: int, leaf: ir.Value, ops: Sequence[OpStructure]
 ) -> bool:
     """Whether ops read an operand of the contraction, element by element as the contraction does."""
-    try:
-        operand = operand_of(space, contraction, number)
-    except PassError:
+    before = producers(contraction.structure.op.operands[number])
+    if any(p.op not in space.loops or p.op.name not in RENAMING_OPS for p in before):  # of another kernel, or computed
         return False
-    if operand.ops or operand.source != leaf:
+    operand = operand_of(space, contraction, number)
+    if operand.source != leaf:
         return False
     uses = [(each.op, n) for each in ops for n, v in enumerate(each.operands) if v == leaf]
     return all(space.use_axes.get(use) == operand.axes for use in uses)

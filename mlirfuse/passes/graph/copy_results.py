@@ -11,7 +11,6 @@ from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.dialect.copies import COPIED_RESULTS
 from mlirfuse.passes.graph.copies import copied
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,6 @@ class FuseCopyResults(Pass):
                 continue
             terminator = body(function)[-1]
             for number in ir.DenseI64ArrayAttr(function.attributes[COPIED_RESULTS]):
-                source = terminator.operands[number]
-                maker = defining_op(source)
-                if maker is not None and maker.name == "tensor.empty":
-                    continue  # no elements, and an array of its own already
-                terminator.operands[number] = copied(terminator, source, number)
+                terminator.operands[number] = copied(terminator, terminator.operands[number], number)
                 remarks.applied(self, f"copies result {number}, which is to be an array of its own", function)
             del function.attributes[COPIED_RESULTS]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.api.variants import MOST_VARIANTS
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import workspace
 from mlirfuse.tiling.sync import dynamic_tail
@@ -90,7 +91,8 @@ def test_rows_of_a_block_each(name: str, columns: int, fused: dict[str, mf.Fused
 
 
 @pytest.mark.parametrize("name", BACKWARD)
-def test_one_signature_serves_all_row_counts(name: str) -> None:
+def test_row_counts_share_what_is_compiled(name: str) -> None:
+    """Calls of another magnitude have variants of their own where these are predicted to be faster, up to a bound."""
     backward = BACKWARD[name]
     traced = []
 
@@ -99,9 +101,17 @@ def test_one_signature_serves_all_row_counts(name: str) -> None:
         return backward.fn(*arguments)
 
     fused = mf.fuse(counted)
-    for rows in (2, 7, 33, 4095):
-        fused(*(to_torch(a) for a in backward.inputs(rows, 384, DTYPES["bfloat16"])))
-    assert len(traced) == 1
+
+    def run(*counts: int) -> None:
+        for rows in counts:
+            tensors = [to_torch(a) for a in backward.inputs(rows, 384, DTYPES["bfloat16"], seed=rows)]
+            check(backward, fused(*tensors), tensors)
+
+    run(2, 7, 33, 4095)
+    variants = len(traced)
+    assert variants <= MOST_VARIANTS
+    run(3, 6, 47, 2600)
+    assert len(traced) == variants
 
 
 workspace_check = pytest.fixture(guarded_workspace)

@@ -135,3 +135,21 @@ def test_other_reductions_stay_apart() -> None:
     for fn, count in ((largest, 2), (shifted, 2), (both, 2)):
         case = Shared(fn, CASES["linear"].shapes, lambda *_: [])
         assert len(list(kernels(kernels_of(case).operation))) == count
+
+
+def test_sums_of_what_another_kernel_multiplies() -> None:
+    """An operand of the product is itself the result of a product, and the sum has no part in that kernel."""
+
+    def chain(x, w, v):
+        first = mf.tensordot(x * x, w, axes=1)
+        return first[:, ::-1, ::-1], mf.sum(w, axis=(-1, -3), keepdims=True), mf.square(mf.matmul(w, v) + 1)
+
+    rng = np.random.default_rng(7)
+    x, w, v = (rng.integers(-3, 4, shape).astype(np.float64) for shape in ((33, 7), (7, 7, 1), (1, 65)))
+    module = mf.fuse(chain, target="sm_90a").lower(*specs_of([x, w, v])).module
+    with module.context:
+        run_pipeline(module, pipeline.named("fuse-gpu-pipeline"))
+    flipped, sums, squares = interpreter.run(module, "chain", [x, w, v], order="random", seed=3)
+    assert (flipped == np.tensordot(x * x, w, axes=1)[:, ::-1, ::-1]).all()
+    assert (sums == w.sum((-1, -3), keepdims=True)).all()
+    assert (squares == (w @ v + 1) ** 2).all()

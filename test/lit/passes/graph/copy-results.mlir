@@ -1,4 +1,5 @@
 // RUN: mlirfuse-opt %s --fuse-copy-results --split-input-file --verify-diagnostics=only-expected | FileCheck %s
+// RUN: mlirfuse-opt %s --split-input-file --fuse-copy-results --fuse-fold-empty | FileCheck %s --check-prefix=FOLDED
 
 // Copies of one array are told apart by the result's number, so that they stay two.
 // CHECK-LABEL: func.func @twice
@@ -17,10 +18,24 @@ func.func @twice(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>, tens
 
 // -----
 
-// An array without elements is one of its own.
-// CHECK-LABEL: func.func @empty
+// Nothing is asked for: results that are arguments stay views.
+// CHECK-LABEL: func.func @views
 // CHECK-NOT: linalg.generic
-func.func @empty() -> tensor<0x8xf32> attributes {fuse.copied_results = array<i64: 0>} {
-  %e = tensor.empty() : tensor<0x8xf32>
-  return %e : tensor<0x8xf32>
+// CHECK: return %arg0
+func.func @views(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  return %x : tensor<?x8xf32>
+}
+
+// -----
+
+// A copy without elements is left to `fuse-fold-empty`: no kernel writes it.
+// CHECK-LABEL: func.func @empty
+// CHECK: linalg.generic
+// FOLDED-LABEL: func.func @empty
+// FOLDED-NOT: linalg.generic
+// FOLDED: %[[E:.*]] = tensor.empty
+// FOLDED: return %[[E]]
+// expected-remark @below {{copies result 0}}
+func.func @empty(%x: tensor<0x8xf32>) -> tensor<0x8xf32> attributes {fuse.copied_results = array<i64: 0>} {
+  return %x : tensor<0x8xf32>
 }
