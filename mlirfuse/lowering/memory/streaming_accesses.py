@@ -28,7 +28,7 @@ class LowerStreamingAccesses(Pass):
     """Lowers `nontemporal` vector loads and stores of global memory to inline PTX with cache hints.
 
     The NVPTX backend drops `nontemporal`. Data that the grid touches once should not displace what it reads again, so
-    loads do not allocate in L1 and stores are evicted first. An access is lowered where it is 4, 8 or 16 bytes wide and
+    loads go to the L2 alone and stores are evicted first. An access is lowered where it is 4, 8 or 16 bytes wide and
     its `alignment` says so; any other stays as it is, with a remark. A load goes through the read-only path (`.nc`)
     where the kernel's argument is marked `llvm.noalias` and `llvm.readonly`, which `lower-kernel-abi` does.
 
@@ -38,7 +38,7 @@ class LowerStreamingAccesses(Pass):
     %v = vector.load %x[%i] {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
     // lower-streaming-accesses
     %p = llvm.inttoptr %address : i64 to !llvm.ptr<1>
-    %r:4 = nvvm.inline_ptx "ld.global.nc.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];"
+    %r:4 = nvvm.inline_ptx "ld.global.cg.nc.v4.b32 {$0, $1, $2, $3}, [$4];"
         ro(%p : !llvm.ptr<1>) -> i32, i32, i32, i32
     %w = vector.from_elements %r#0, %r#1, %r#2, %r#3 : vector<4xi32>
     %v = vector.bitcast %w : vector<4xi32> to vector<8xf16>
@@ -47,7 +47,7 @@ class LowerStreamingAccesses(Pass):
 
     name: ClassVar[str] = "lower-streaming-accesses"
 
-    load_hint: Literal["no-allocate", "evict-first", "cs", "cg", "none"] = "no-allocate"
+    load_hint: Literal["no-allocate", "evict-first", "cs", "cg", "none"] = "cg"
     store_hint: Literal["no-allocate", "evict-first", "cs", "cg", "none"] = "cs"
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:

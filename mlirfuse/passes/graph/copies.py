@@ -12,7 +12,10 @@ BEHIND_RESHAPE = -1
 
 
 def copied(user: ir.Operation, source: ir.Value, result: int = BEHIND_RESHAPE) -> ir.Value:
-    """A C-contiguous copy of a tensor, made in front of an op; `result` is the function's result that the copy is."""
+    """A C-contiguous copy of a tensor, made in front of an op; `result` is the function's result that the copy is.
+
+    The copy of a tensor with a static extent of 0 is a `tensor.empty`, which no kernel writes.
+    """
     type_ = ir.RankedTensorType(source.type)
     with ir.InsertionPoint(user), user.location:
         sizes = [
@@ -22,6 +25,8 @@ def copied(user: ir.Operation, source: ir.Value, result: int = BEHIND_RESHAPE) -
             for d in range(type_.rank)
         ]
         init = tensor.EmptyOp(sizes, type_.element_type).result
+        if 0 in type_.shape:
+            return init
         identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
         parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
         maps, kinds = ir.ArrayAttr.get([identity] * 2), ir.ArrayAttr.get([parallel] * type_.rank)

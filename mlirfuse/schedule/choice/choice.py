@@ -12,8 +12,8 @@ from math import inf
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.schedule.choice.proposals import GRID_STAGES, block_proposals, loops
-from mlirfuse.schedule.grid.second_stage import with_grid_reduction
+from mlirfuse.schedule.choice.proposals import block_proposals, loops
+from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.predict.counts.space import held_registers, with_extents
 from mlirfuse.schedule.predict.predict import predict
 from mlirfuse.schedule.predict.prediction import Prediction
@@ -69,9 +69,8 @@ def _chosen(problem: Problem, target: Target, grid_reduction: str, machine: Mach
     if grid_reduction == "auto":
         for proposal in block_proposals(problem, target):
             equals.add(proposal.schedule, predictions.of(proposal.schedule))
-    stages = GRID_STAGES if grid_reduction == "auto" else (grid_reduction,)
     for loop in loops(problem, target):
-        for stage in stages:
+        for stage in second_stages(loop, problem, target) if grid_reduction == "auto" else (grid_reduction,):
             schedule = with_grid_reduction(loop, stage, target)
             prediction = predictions.of(schedule)
             equals.add(schedule, prediction)

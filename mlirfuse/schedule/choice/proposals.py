@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mlirfuse.schedule.elementwise import elementwise_schedules
 from mlirfuse.schedule.grid.candidates import SQUEEZED, grid_candidates
 from mlirfuse.schedule.grid.complete import complete
-from mlirfuse.schedule.grid.second_stage import with_grid_reduction
+from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.orders.candidates import ordered_candidates
@@ -29,9 +29,6 @@ from mlirfuse.schedule.rows.column_tiles import column_tile_schedule
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
-
-GRID_STAGES = ("grid_sync", "last_block", "second_kernel")
-"""Second stages of a grid reduction that give the same bits on every run."""
 
 CHUNK_THREADS = (128, 256, 512, 1024)
 
@@ -50,12 +47,11 @@ def proposals(problem: Problem, target: Target, grid_reduction: str = "auto") ->
     Args:
         problem: the kernel's iteration space and traffic.
         target: the architecture.
-        grid_reduction: how the partials of persistent loops are combined; `auto` for all of `GRID_STAGES`.
+        grid_reduction: how the partials of persistent loops are combined; `auto` for all of `second_stages`.
     """
     yield from block_proposals(problem, target)
-    stages = GRID_STAGES if grid_reduction == "auto" else (grid_reduction,)
     for schedule in loops(problem, target):
-        for stage in stages:
+        for stage in second_stages(schedule, problem, target) if grid_reduction == "auto" else (grid_reduction,):
             yield Proposal("loop", with_grid_reduction(schedule, stage, target))
 
 

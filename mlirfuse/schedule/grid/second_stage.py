@@ -8,7 +8,7 @@ thread asks for all of its own before it adds the first.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd
+from math import ceil, gcd, inf, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
@@ -71,6 +71,19 @@ def choose_second_stage(
     return tile, second_stage, _reads(persistent_loop, second_stage, -(-blocks // tile[first]), registers)
 
 
+def second_stages(schedule: Schedule, problem: Problem, target: Target) -> tuple[str, ...]:
+    """The second stages that give the same bits on every run, and whose error does not grow with the length of sums.
+
+    A second kernel takes one partial from each block, and so only loops that have no more tiles than a period.
+    """
+    loop = schedule.persistent_loop
+    assert loop is not None  # the caller looked
+    tiles = prod(inf if (n := problem.extents[d]) is None else ceil(n / schedule.tile[d]) for d in loop.dims)
+    if loop.period and tiles > loop.period * _clusters(schedule, target):
+        return ("grid_sync", "last_block")
+    return ("grid_sync", "last_block", "second_kernel")
+
+
 def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target) -> Schedule:
     """The schedule of a persistent loop with another second stage.
 
@@ -87,14 +100,18 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
         # In a branch that one block takes ptxas has fewer registers for reads than in the whole kernel.
         persistent_loop = replace(persistent_loop, second_stage_reads=max(1, persistent_loop.second_stage_reads // 2))
     if grid_reduction == "second_kernel":
-        clusters = target.sms * schedule.blocks_per_sm // schedule.layout.cluster
-        persistent_loop = replace(persistent_loop, blocks=clusters, period=0)
+        persistent_loop = replace(persistent_loop, blocks=_clusters(schedule, target), period=0)
     if grid_reduction == "atomics":
         tile, layout = _row_of_sums(schedule, persistent_loop.dims)
         persistent_loop = replace(
             persistent_loop, second_stage_tile=tile, second_stage_layout=layout, second_stage_reads=SUM_ROWS, period=0
         )
     return replace(schedule, persistent_loop=persistent_loop)
+
+
+def _clusters(schedule: Schedule, target: Target) -> int:
+    """Blocks, or clusters of them, that the device holds."""
+    return target.sms * schedule.blocks_per_sm // schedule.layout.cluster
 
 
 def _row_of_sums(schedule: Schedule, dims: tuple[int, ...]) -> tuple[tuple[int, ...], BlockedLayout]:

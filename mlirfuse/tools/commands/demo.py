@@ -32,7 +32,7 @@ _TELLING = tuple(
     re.compile(pattern)
     for pattern in (
         r"griddepcontrol\.wait",
-        r"ld\.global\S*no_allocate",
+        r"ld\.global\S*(no_allocate|\.cg)",
         r"ld\.global\.(v|b)",
         r"cp\.async\.bulk\.prefetch",
         r"shfl",

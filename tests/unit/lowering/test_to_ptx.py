@@ -220,7 +220,7 @@ def test_half_fragments_move_sixteen_bytes_and_compute_in_registers():
     )
     binaries, _, _ = compile_text(text)
     ptx = binaries["k"].ptx
-    assert "ld.global.nc.L1::no_allocate.v4.b32" in ptx
+    assert "ld.global.cg.nc.v4.b32" in ptx
     assert "st.global.cs.v4.b32" in ptx
     assert "cvt.rn.f16x2.f32" in ptx
     resources = assemble(binaries["k"])

@@ -12,7 +12,7 @@ gpu.module @fragments {
     // CHECK: %[[ELEMENT:.*]] = arith.addi %{{.*}}, %{{.*}} : index
     // CHECK: memref.extract_aligned_pointer_as_index %[[X]]
     // CHECK: %[[P:.*]] = llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>
-    // CHECK: %[[W:.*]]:4 = nvvm.inline_ptx "ld.global.nc.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];" ro(%[[P]] : !llvm.ptr<1>) -> i32, i32, i32, i32
+    // CHECK: %[[W:.*]]:4 = nvvm.inline_ptx "ld.global.cg.nc.v4.b32 {$0, $1, $2, $3}, [$4];" ro(%[[P]] : !llvm.ptr<1>) -> i32, i32, i32, i32
     // CHECK: %[[V:.*]] = vector.from_elements %[[W]]#0, %[[W]]#1, %[[W]]#2, %[[W]]#3 : vector<4xi32>
     // CHECK: %[[F:.*]] = vector.bitcast %[[V]] : vector<4xi32> to vector<8xf16>
     // CS: nvvm.inline_ptx "ld.global.cs.nc.v4.b32 {$0, $1, $2, $3}, [$4];"
@@ -32,9 +32,9 @@ gpu.module @widths {
   // The argument is written, so it is not read through the read-only path.
   // CHECK-LABEL: gpu.func @widths
   gpu.func @widths(%x: memref<?xf32>, %d: memref<?xf64>, %i: index) kernel {
-    // CHECK: nvvm.inline_ptx "ld.global.L1::no_allocate.b32 $0, [$1];" ro(%{{.*}} : !llvm.ptr<1>) -> i32
+    // CHECK: nvvm.inline_ptx "ld.global.cg.b32 $0, [$1];" ro(%{{.*}} : !llvm.ptr<1>) -> i32
     %one = vector.load %x[%i] {alignment = 4 : i64, nontemporal = true} : memref<?xf32>, vector<1xf32>
-    // CHECK: nvvm.inline_ptx "ld.global.L1::no_allocate.v2.b32 {$0, $1}, [$2];"
+    // CHECK: nvvm.inline_ptx "ld.global.cg.v2.b32 {$0, $1}, [$2];"
     %two = vector.load %d[%i] {alignment = 8 : i64, nontemporal = true} : memref<?xf64>, vector<1xf64>
     // CHECK: nvvm.inline_ptx "st.global.cs.b32 [$0], $1;"
     vector.store %one, %x[%i] {alignment = 4 : i64, nontemporal = true} : memref<?xf32>, vector<1xf32>
@@ -52,7 +52,7 @@ gpu.module @strided {
     %c0 = arith.constant 0 : index
     // CHECK: %{{.*}}, %{{.*}}, %{{.*}}:2, %[[STRIDES:.*]]:2 = memref.extract_strided_metadata
     // CHECK: arith.muli %{{.*}}, %[[STRIDES]]#0 : index
-    // CHECK: %[[WORDS:.*]]:4 = nvvm.inline_ptx "ld.global.L1::no_allocate.v4.b32
+    // CHECK: %[[WORDS:.*]]:4 = nvvm.inline_ptx "ld.global.cg.v4.b32
     // A vector of words needs no cast.
     // CHECK: %[[V:.*]] = vector.from_elements
     // CHECK: vector.store %[[V]]
@@ -90,7 +90,7 @@ gpu.module @constant_terms {
   // CHECK-LABEL: gpu.func @constant_terms
   // CHECK: %[[P:.*]] = llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>
   // CHECK: %[[Q:.*]] = llvm.getelementptr %[[P]][16384] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-  // CHECK: nvvm.inline_ptx "ld.global.L1::no_allocate.v4.b32 {{.*}}" ro(%[[Q]] : !llvm.ptr<1>)
+  // CHECK: nvvm.inline_ptx "ld.global.cg.v4.b32 {{.*}}" ro(%[[Q]] : !llvm.ptr<1>)
   gpu.func @constant_terms(%x: memref<?x16384xf16>, %i: index, %j: index) kernel {
     %c0 = arith.constant 0 : index
     %c8192 = arith.constant 8192 : index

@@ -9,7 +9,7 @@ gpu.module @scale {
   // CHECK: .visible .entry scale(
   // CHECK: .maxntid 128, 1, 1
   // CHECK-NOT: .local
-  // CHECK: ld.global.nc.L1::no_allocate.v4.b32
+  // CHECK: ld.global.cg.nc.v4.b32
   // CHECK: st.shared.v4.b32
   // CHECK: bar.sync 0;
   // CHECK: ld.shared.v4.b32

@@ -17,7 +17,7 @@
 // PTX-LABEL: .entry row(
 // PTX: st.shared
 // PTX: griddepcontrol.wait;
-// PTX: ld.global.L1::no_allocate.b32
+// PTX: ld.global.cg.b32
 // PTX: ld.global.b32
 // PTX-NOT: .nc
 // PTX: ret;
