@@ -31,7 +31,7 @@ from mlirfuse.interpreter.state.machine import Cluster, Frame, ThreadBlock, host
 from mlirfuse.interpreter.state.memory import MemRef
 from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype
 
-SMS = 4
+SMS = 2
 """Default number of SMs of the interpreted device: few, so that grids need several waves."""
 
 
