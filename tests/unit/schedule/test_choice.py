@@ -395,7 +395,6 @@ def test_choosing_looks_at_few_loops() -> None:
     """As many as are chosen from in 30 ms."""
     loop = PersistentLoopProblem((0,), frozenset({1}), accumulator_bytes=8, column_bytes=4, inner=True, row_bytes=8)
     problem = Problem(
-        (8192, 4096), frozenset({0, 1}), 1, 4, 12, 8, live_bytes=8, column_bytes=4, dependent_reductions=1,
-        persistent_loop=loop,
-    )  # fmt: skip
-    assert sum(1 for _ in loops(problem, TARGET)) <= 200
+        (8192, 4096), frozenset({0, 1}), 1, 4, 12, 8, live_bytes=8, column_bytes=4, dependent_reductions=1
+    )
+    assert sum(1 for _ in loops(replace(problem, persistent_loop=loop), TARGET)) <= 200

@@ -11,9 +11,11 @@ from mlirfuse.target import Target, target_of
 HOPPER = target_of("sm_90a")
 
 
-def sums(columns: int, *, rows: int | None = None, kept: frozenset[int] = frozenset({1})) -> Problem:
+def sums(
+    columns: int, *, rows: int | None = None, kept: frozenset[int] = frozenset({1}), wide: bool = False
+) -> Problem:
     """Sums of rows or, with nothing kept, of everything, in half precision."""
-    persistent_loop = PersistentLoopProblem((0,), kept, accumulator_bytes=4, column_bytes=0, inner=False)
+    persistent_loop = PersistentLoopProblem((0,), kept, accumulator_bytes=4, column_bytes=0, inner=False, wide=wide)
     return Problem((rows, columns), frozenset({0, 1}) - kept, 1, 8, 2, 2, persistent_loop=persistent_loop)
 
 
@@ -34,6 +36,12 @@ def test_a_sum_of_everything_is_combined_by_the_last_block(columns: int) -> None
 )
 def test_sums_of_columns_are_combined_by_as_many_blocks_as_they_have_slices(columns: int, who: str) -> None:
     assert grid_reduction(sums(columns)) == who
+
+
+@pytest.mark.parametrize(("rows", "who"), [(None, "grid_sync"), (1 << 20, "grid_sync"), (300, "second_kernel")])
+def test_sums_that_may_be_long_leave_as_several_partials_a_block(rows: int | None, who: str) -> None:
+    """A second kernel takes one, so that the error of results in single precision would grow with the rows."""
+    assert grid_reduction(sums(384, rows=rows, wide=True)) == who
 
 
 @pytest.mark.parametrize("asked", ["grid_sync", "last_block", "second_kernel", "atomics"])
