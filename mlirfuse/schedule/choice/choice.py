@@ -23,7 +23,8 @@ from mlirfuse.target import Target
 
 RESOLUTION = 1.02
 """Ratio of predicted times up to which they are equal: of equals the schedule is taken that moves the least through the
-L2, and then the one whose threads hold the least, which is the last to spill and lets the most blocks take turns."""
+L2, then one that keeps all in registers, and then the one whose threads hold the least, which is the last to spill and
+lets the most blocks take turns."""
 
 
 def choose_schedule(
@@ -134,11 +135,15 @@ class _Equals:
         self.found = [found[schedule] for _, schedule, _ in others.found]
 
     def least(self, problem: Problem) -> Schedule:
-        """The schedule that moves the least through the L2, to a tenth of a microsecond, and then holds the least."""
+        """The schedule that moves the least through the L2, to a tenth of a microsecond, and then holds the least.
 
-        def demands(each: tuple[float, Schedule, Prediction]) -> tuple[float, int, float]:
+        What waits in shared memory is held too: schedules that keep all in registers come first.
+        """
+
+        def demands(each: tuple[float, Schedule, Prediction]) -> tuple[float, bool, int, float]:
             microseconds, schedule, prediction = each
-            return round(prediction.l2, 1), held_registers(schedule, problem), microseconds
+            spills = schedule.shared_spill > 0
+            return round(prediction.l2, 1), spills, held_registers(schedule, problem), microseconds
 
         return min(self.found, key=demands)[1]
 

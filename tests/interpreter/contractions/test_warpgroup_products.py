@@ -294,7 +294,7 @@ def _expect_caught(
 def test_mutants_of_clusters_are_caught(name: str, persistent: bool) -> None:
     schedule = warpgroup_schedule(128, 64, cluster=2, persistent=persistent)
     module = module_at("gpu", SHARED.fn, SHARED.specs, schedule)
-    _expect_caught(module, SHARED, SHARED_MUTANTS[name])
+    _expect_caught(module, SHARED, SHARED_MUTANTS[name], sms=4)
 
 
 CLUSTERED = Product(136, 64, 712, "nt")

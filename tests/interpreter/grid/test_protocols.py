@@ -55,10 +55,10 @@ def test_few_resident_blocks(name, resident, order):
 def test_a_grid_barrier_needs_the_whole_grid():
     module, x = parse(protocols.text("grid_barrier")), protocols.integers(ROWS)
     with pytest.raises(InterpreterError, match="needs all of its 8 blocks resident at once, and only 7 may be"):
-        run(module, "grid_barrier", x, resident=7)
+        run(module, "grid_barrier", x, resident=7, sms=4)
     unmarked = parse(protocols.text("grid_barrier").replace("fuse.cooperative,", ""))
     with pytest.raises(InterpreterError) as caught:
-        run(unmarked, "grid_barrier", x, resident=7)
+        run(unmarked, "grid_barrier", x, resident=7, sms=4)
     text = str(caught.value)
     assert "deadlock: none of the 7 resident blocks can continue; 1 more blocks cannot be dispatched" in text
     assert "block 3 waits for fuse.semaphore_wait at -:31:7 (argument 2[0] is 7, it waits for 8)" in text
