@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from tests.support.pairwise import FULL
 from tests.support.views.permuted import permuted
 
-FUNCTIONS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "200"))
+FUNCTIONS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "200" if FULL else "100"))
 
 
 @pytest.mark.parametrize("seed", range(FUNCTIONS))
