@@ -10,12 +10,12 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import body, functions, is_tile_program, symbol
+from mlirfuse.analysis.kernels import body, is_tile_program, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.dialect.attributes import FACTOR_SUM, KERNEL, SCHEDULE
+from mlirfuse.dialect.attributes import FACTOR_SUM, SCHEDULE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.fusion.permuted_product import microseconds
-from mlirfuse.passes.kernels.host import callee, calls, launches
+from mlirfuse.passes.kernels.host import callee, launches
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
 from mlirfuse.passes.kernels.summed_factor import SummedFactor, summed_factor
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -45,8 +45,7 @@ class FuseFactorSums(Pass):
     name: ClassVar[str] = "fuse-factor-sums"
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
-            merge_pairs(function, partial(_pairs, module, function), _Pair.obstacle, partial(self._report, remarks))
+        merge_pairs(module, _pairs, _Pair.obstacle, partial(self._report, remarks))
 
     def _report(self, remarks: Remarks, pair: _Pair, reason: str | None) -> None:
         first, second = symbol(pair.first), symbol(pair.second)

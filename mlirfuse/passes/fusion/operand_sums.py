@@ -12,15 +12,15 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.contractions.operand_sums import operand_sums, sum_problem
-from mlirfuse.analysis.kernels import functions, symbol
+from mlirfuse.analysis.kernels import symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
-from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
+from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.collapse_dims import collapse_alone
-from mlirfuse.passes.kernels.host import callee, calls, launches
+from mlirfuse.passes.kernels.host import callee, launches
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.predict import Prediction
@@ -57,13 +57,7 @@ class FuseOperandSums(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
-        for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
-            merge_pairs(
-                function,
-                partial(_pairs, module, function),
-                lambda pair: pair.obstacle(target, machine),
-                partial(self._report, remarks),
-            )
+        merge_pairs(module, _pairs, lambda pair: pair.obstacle(target, machine), partial(self._report, remarks))
 
     def _report(self, remarks: Remarks, pair: _Pair, reason: str | None) -> None:
         names = f"{symbol(pair.first)} and {symbol(pair.second)}"

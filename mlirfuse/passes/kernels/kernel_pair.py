@@ -9,10 +9,10 @@ from typing import TypeVar
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.kernels import argument_attributes, body, result_sources, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, functions, result_sources, symbol
 from mlirfuse.analysis.segments.operations import separated
 from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS, SCHEDULE
-from mlirfuse.passes.kernels.host import depends_on, order_host_ops
+from mlirfuse.passes.kernels.host import calls, depends_on, order_host_ops
 from mlirfuse.support.rewriting import clone, erase
 
 
@@ -123,24 +123,26 @@ Pair = TypeVar("Pair", bound=KernelPair)
 
 
 def merge_pairs(
-    function: ir.Operation,
-    pairs: Callable[[set[tuple[str, str]]], Iterator[Pair]],
+    module: ir.Operation,
+    pairs: Callable[[ir.Operation, ir.Operation, set[tuple[str, str]]], Iterator[Pair]],
     obstacle: Callable[[Pair], str | None],
     report: Callable[[Pair, str | None], None],
 ) -> None:
-    """Merges pairs of a host function's launches, one after the other, until every pair that is left is declined.
+    """Merges pairs of each host function's launches, one after the other, until every pair that is left is declined.
 
     Args:
-        function: the host function.
-        pairs: what there is to merge, without pairs of the given kernels' names, which were declined.
+        module: the `builtin.module`.
+        pairs: what there is to merge in the module's function that is given, without pairs of the given kernels' names,
+            which were declined.
         obstacle: why a pair should not be merged, or None.
         report: says what becomes of a pair, with the reason where it stays apart.
     """
-    declined: set[tuple[str, str]] = set()
-    while (pair := next(pairs(declined), None)) is not None:
-        reason = obstacle(pair)
-        report(pair, reason)
-        if reason is None:
-            pair.merge(function)
-        else:
-            declined.add((symbol(pair.first), symbol(pair.second)))
+    for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
+        declined: set[tuple[str, str]] = set()
+        while (pair := next(pairs(module, function, declined), None)) is not None:
+            reason = obstacle(pair)
+            report(pair, reason)
+            if reason is None:
+                pair.merge(function)
+            else:
+                declined.add((symbol(pair.first), symbol(pair.second)))

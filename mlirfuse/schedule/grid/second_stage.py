@@ -41,7 +41,7 @@ def choose_second_stage(
     extents = [extent if d in persistent_loop.kept else 1 for d, extent in enumerate(problem.extents)]
     first = persistent_loop.dims[0]
     extents[first] = None
-    blocks = target.sms * blocks_per_sm // layout.cluster
+    blocks = _clusters(layout, blocks_per_sm, target)
     columns = (
         problem.vector_dim if problem.vector_dim in persistent_loop.kept else max(persistent_loop.kept, default=first)
     )
@@ -71,15 +71,18 @@ def choose_second_stage(
     return tile, second_stage, _reads(persistent_loop, second_stage, -(-blocks // tile[first]), registers)
 
 
-def second_stages(schedule: Schedule, problem: Problem, target: Target) -> tuple[str, ...]:
-    """The second stages that give the same bits on every run, and whose error does not grow with the length of sums.
+def second_stages(schedule: Schedule, problem: Problem, target: Target, asked: str) -> tuple[str, ...]:
+    """The second stage that is asked for; of `auto` those that give the same bits on every run, without long sums.
 
-    A second kernel takes one partial from each block, and so only loops that have no more tiles than a period.
+    A second kernel takes one partial from each block, and so only loops that have no more tiles than a period: the
+    error of others would grow with their length.
     """
+    if asked != "auto":
+        return (asked,)
     loop = schedule.persistent_loop
     assert loop is not None  # the caller looked
     tiles = prod(inf if (n := problem.extents[d]) is None else ceil(n / schedule.tile[d]) for d in loop.dims)
-    if loop.period and tiles > loop.period * _clusters(schedule, target):
+    if loop.period and tiles > loop.period * _clusters(schedule.layout, schedule.blocks_per_sm, target):
         return ("grid_sync", "last_block")
     return ("grid_sync", "last_block", "second_kernel")
 
@@ -100,7 +103,8 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
         # In a branch that one block takes ptxas has fewer registers for reads than in the whole kernel.
         persistent_loop = replace(persistent_loop, second_stage_reads=max(1, persistent_loop.second_stage_reads // 2))
     if grid_reduction == "second_kernel":
-        persistent_loop = replace(persistent_loop, blocks=_clusters(schedule, target), period=0)
+        clusters = _clusters(schedule.layout, schedule.blocks_per_sm, target)
+        persistent_loop = replace(persistent_loop, blocks=clusters, period=0)
     if grid_reduction == "atomics":
         tile, layout = _row_of_sums(schedule, persistent_loop.dims)
         persistent_loop = replace(
@@ -109,9 +113,9 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
     return replace(schedule, persistent_loop=persistent_loop)
 
 
-def _clusters(schedule: Schedule, target: Target) -> int:
+def _clusters(layout: BlockedLayout, blocks_per_sm: int, target: Target) -> int:
     """Blocks, or clusters of them, that the device holds."""
-    return target.sms * schedule.blocks_per_sm // schedule.layout.cluster
+    return target.sms * blocks_per_sm // layout.cluster
 
 
 def _row_of_sums(schedule: Schedule, dims: tuple[int, ...]) -> tuple[tuple[int, ...], BlockedLayout]:

@@ -16,8 +16,11 @@ pytestmark = [
     ),
 ]
 
-TOLERANCE = 2e-3
+TOLERANCE = {torch.float16: 2e-3, torch.float32: 2e-4}
 """The product is rounded to half precision in between: sums in another order may round to its other neighbour."""
+
+LONG = 2e-3
+"""The same of sums of 520 products, which are larger, and more of which round to their other neighbour."""
 
 
 def exact(name, x, w, third):
@@ -47,4 +50,4 @@ def test_loops_over_accumulators(name, schedule, monkeypatch):
         assert (rolled - unrolled).abs().le(4 * units).all()  # ptxas may fuse other products into sums
         want = exact(name, *arrays)
         error = torch.linalg.vector_norm(found[0].double() - want) / torch.linalg.vector_norm(want)
-        assert error < TOLERANCE, (m, n, k)
+        assert error < (LONG if k > 72 else TOLERANCE[found[0].dtype]), (m, n, k)

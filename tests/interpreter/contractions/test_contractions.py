@@ -10,7 +10,6 @@ import pytest
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.compiler.context import make_context
-from mlirfuse.dialect.attributes import COOPERATIVE
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.contractions.families.fma import FMA_NARROW_TILES
 from mlirfuse.support.diagnostics import parse_module
@@ -26,6 +25,7 @@ from tests.support.contractions.products import (
     pinned_schedule,
 )
 from tests.support.harnesses.compiling import module_at
+from tests.support.kernels import order_for
 from tests.support.pairwise import Row, combined
 
 Order = dict[str, Any]
@@ -57,9 +57,7 @@ def test_products(product: Product) -> None:
     expected = product.expected(inputs)
     for number, stage in enumerate(("tile", "gpu")):
         module = module_at(stage, product.fn, product.specs)
-        order = ORDERS[(product.n + number) % 3]
-        if COOPERATIVE in str(module):  # blocks that wait for each other are resident together
-            order = {name: value for name, value in order.items() if name != "resident"}
+        order = order_for(module, ORDERS[(product.n + number) % 3])
         (result,) = interpreter.run(module, product.form, inputs, **order)
         np.testing.assert_array_equal(result, expected, err_msg=stage)
 
