@@ -36,6 +36,8 @@ def captured(call: Callable[[], Any]) -> Callable[[], None]:
         graph = stream.end_capture()
 
     def replay() -> None:
+        # A stream that does not block waits for no other: what wrote the arguments may still be under way.
+        stream.wait_event(cupy.cuda.get_current_stream().record())
         graph.launch(stream)
         stream.synchronize()
 

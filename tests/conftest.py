@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,9 @@ from mlirfuse.compiler.context import make_context
 # Two shared cores make wall-clock deadlines flaky; the seed is printed on failure.
 settings.register_profile("ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
+
+# JAX reserves three quarters of the device's memory when it is first used, which test processes beside it then lack.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 @pytest.fixture
