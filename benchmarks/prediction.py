@@ -325,7 +325,8 @@ def _problem(plain: dict[str, Any]) -> Problem:
     parts: dict[str, Any] = {name: _loop(plain[name]) for name in ("persistent_loop", "finer_loop") if plain.get(name)}
     if plain.get("transposed"):
         parts["transposed"] = TransposedProblem(**plain["transposed"])
-    parts |= {"extents": tuple(plain["extents"]), "reduced": frozenset(plain["reduced"])}
+    parts |= {name: tuple(plain[name]) for name in ("extents", "repeated", "hints") if name in plain}
+    parts["reduced"] = frozenset(plain["reduced"])
     parts["reductions"] = _reductions(plain.get("reductions", ()))
     parts["arrays"] = tuple(_array(array) for array in plain.get("arrays", ()))
     return Problem(**{name: value for name, value in (plain | parts).items() if name in FIELDS})

@@ -26,6 +26,10 @@ READ_REGISTERS = 64
 SINGLE_READS = 0.75
 """Share of `READ_REGISTERS` for partials that are read number by number, each from an address of its own."""
 
+KNOWN_CLUSTER = 2
+"""Blocks of a cluster up to which all SMs hold blocks of whole clusters: GPCs have pairs of SMs (TPCs), but differ in
+how many, so that of larger clusters some SMs are left over."""
+
 PERIOD = 32
 """Tiles that a block adds up one by one before it stores a partial, where sums leave as wide as they are added up.
 
@@ -75,12 +79,15 @@ def second_stages(schedule: Schedule, problem: Problem, target: Target, asked: s
     """The second stage that is asked for; of `auto` those that give the same bits on every run, without long sums.
 
     A second kernel takes one partial from each block, and so only loops that have no more tiles than a period: the
-    error of others would grow with their length.
+    error of others would grow with their length. Its host has to know how many blocks are resident, and does for
+    clusters of up to `KNOWN_CLUSTER` blocks.
     """
     if asked != "auto":
         return (asked,)
     loop = schedule.persistent_loop
     assert loop is not None  # the caller looked
+    if schedule.layout.cluster > KNOWN_CLUSTER:
+        return ("grid_sync", "last_block")
     tiles = prod(inf if (n := problem.extents[d]) is None else ceil(n / schedule.tile[d]) for d in loop.dims)
     if loop.period and tiles > loop.period * _clusters(schedule.layout, schedule.blocks_per_sm, target):
         return ("grid_sync", "last_block")

@@ -108,7 +108,7 @@ def test_loops_over_partials_of_warps_are_not_unrolled(tmp_path: Path) -> None:
 )
 def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int, dtype: str, tmp_path: Path) -> None:
     """Loads of the next step's means are in flight until the exchange: no earlier wait is on the same scoreboard."""
-    ptx = compiled(name, dtype, columns).as_text("ptx")
+    ptx = compiled(name, dtype, columns, choose_again=True).as_text("ptx")
     (persistent_loop,) = [
         loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)
     ]
@@ -118,6 +118,22 @@ def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int,
     for load in loads:
         early = [i for i in persistent_loop[load + 1 : first_sum] if persistent_loop[load].counts in i.waits]
         assert not early, f"{early[0].opcode} {early[0].operands}"
+
+
+@needs_sass
+@pytest.mark.parametrize("columns", [1600, 4096])
+def test_steps_wait_for_no_uniform_register(columns: int, tmp_path: Path) -> None:
+    """All threads load one mean for the next step, which is not moved to a uniform register before it is there."""
+    backward = BACKWARD["layer_norm_backward"]
+    specs = backward.specs(columns, DTYPES["bfloat16"])
+    two_rows = lambda s: copies_tiles(s) and loop_of(s).row_values == "registers" and s.tile[0] == 2  # noqa: E731
+    schedule = fastest(backward.fn, specs, two_rows, grid_reduction="second_kernel")
+    compiled = mf.fuse(backward.fn, target="sm_90a", schedule=schedule).lower(*specs).compile(choose_again=False)
+    code = sass_of(next(iter(compiled.binaries.values())).ptx, tmp_path)
+    (persistent_loop,) = [loop for loop in loops(code) if any(i.opcode.startswith("LDGSTS") for i in loop)]
+    loaded = {i.operands.split(",")[0] for i in persistent_loop if i.opcode.startswith("LDG.")}
+    assert loaded
+    assert not [i for i in persistent_loop if i.opcode == "R2UR" and i.operands.split(", ")[1] in loaded]
 
 
 @needs_sass
