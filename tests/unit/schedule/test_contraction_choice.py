@@ -38,7 +38,7 @@ def test_long_products_of_small_results_are_split() -> None:
 
 def test_large_parts_meet_by_slices() -> None:
     """Flagged buffers take one pass more over them."""
-    for m, n, k in ((512, 512, 65536), (384, 512, 32768), (768, 768, 8192), (512, 1024, 16384)):
+    for m, n, k in ((512, 512, 65536), (384, 512, 32768), (512, 512, 32768), (512, 640, 32768)):
         schedule, contraction = chosen(problem(m, n, k))
         assert (schedule.tile, contraction.reduction) == ((128, 128), "grid_sync"), (m, n, k)
 
