@@ -68,6 +68,10 @@ MMA_STEP_BYTES = 64
 COPY_INSTRUCTIONS = 12
 """Instructions of a thread for one of its copies."""
 
+GATHERED = 1.5
+"""Time in which a thread issues a copy of a window's elements, to that of any copy (`COPY_CYCLES`): the address is
+computed from the pixel, which is compared with all borders of the image."""
+
 MMA_WARPS = 8
 """Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
 
@@ -105,9 +109,12 @@ class MmaSchedules(FamilySchedules):
         if computed:
             # Computed tiles lie between two barriers: no fragments are loaded ahead.
             own += exchanged + machine.block_barrier + 2 * machine.shared_latency
-        copying = copying_seconds(grid)
-        # Elements that are copied one by one wait in registers for products to end.
-        alone = own + copying if grid.problem.row_bytes < ACCESS_WIDTHS[0] else max(own, copying)
+        gathers = grid.problem.windows != (None, None)
+        copying = (GATHERED if gathers else 1.0) * copying_seconds(grid)
+        # Elements that are copied one by one wait in registers for products to end, and a warp that computes addresses
+        # of windows starts no products.
+        in_turn = gathers or grid.problem.row_bytes < ACCESS_WIDTHS[0]
+        alone = own + copying if in_turn else max(own, copying)
         return StepTimes(
             tensor=tensor,
             shared=exchanged,
