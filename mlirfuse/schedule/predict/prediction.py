@@ -30,9 +30,10 @@ SHARPNESS = 2.7
 """Exponent of the mean that rates which overlap take together: 1 would be their sum, infinity the largest of them. What
 is near to the largest part delays it, as neither is spread evenly over the kernel's time."""
 
-HIDING, MOST_HIDING = 0.5, 4.0
+HIDING, HIDING_AHEAD, MOST_HIDING = 0.5, 2.0, 4.0
 """The same exponent of rates and latency, less 1, for one block in work on an SM, which loads nothing while it
-computes: it grows with the square root of these blocks; and at most."""
+computes; for one that loads ahead, whose steps seldom wait; and at most: it grows with the square root of these
+blocks."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,10 @@ class Prediction:
         launch: of the kernel, and of a second one.
         in_work: blocks in work on an SM at once, those of a cluster together as one, as they wait for one another; and
             one more where blocks load ahead. No time.
+        ahead: whether blocks load ahead. No time.
         tensor: products of tensor cores, on the busiest SM.
-        exposed: filling the first stages of a tile, and storing its results, where no products overlap with that.
+        exposed: filling the first stages of a tile, and storing its results, where no products overlap with that; and
+            moving values to shared memory and back across a reduction.
         sharpness: exponent of the mean of all parts that overlap, where a ring of stages lets copies run ahead; 0 where
             `SHARPNESS` and `in_work` say how much overlaps. No time.
     """
@@ -69,6 +72,7 @@ class Prediction:
     synchronisation: float
     launch: float
     in_work: float
+    ahead: bool = False
     tensor: float = 0.0
     exposed: float = 0.0
     sharpness: float = 0.0
@@ -82,7 +86,8 @@ class Prediction:
     def loop_microseconds(self) -> float:
         """Of all parts but the launch and combining partial results."""
         rates = (self.dram, self.l2, self.shared, self.dsmem, self.tensor, self.issue, self.special, self.blocks)
-        hiding = self.sharpness or min(1.0 + HIDING * self.in_work**0.5, MOST_HIDING)
+        each = HIDING_AHEAD if self.ahead else HIDING
+        hiding = self.sharpness or min(1.0 + each * self.in_work**0.5, MOST_HIDING)
         together = _mean((_mean(rates, self.sharpness or SHARPNESS), self.latency), hiding)
         return together + self.exposed
 

@@ -37,19 +37,23 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         synchronisation=US * _combining(work, machine, exchange),
         launch=US * (first + (work.kernels - 1) * launch),
         in_work=max(1.0, min(work.resident, work.blocks / work.sms) / work.cluster) + work.ahead,
+        ahead=work.ahead,
+        exposed=US * busiest * work.spilled / machine.shared_bandwidth_per_sm,
     )
 
 
 def _chain(work: Work, machine: MachineModel, exchange: float, load: float) -> float:
-    """Seconds of the dependent steps of one block; of an exchange between its warps, and of a load, as given."""
+    """Seconds of the dependent steps of one block; of an exchange between its warps, and of a load, as given.
+
+    Stores of a loop that loads ahead have left when the step after waits for them.
+    """
     loads = work.rounds * load + work.l2_rounds * machine.l2_latency
     steps = (
         work.waits * DEPENDENT_CYCLES / machine.clock
         + work.barriers * exchange
         + work.cluster_barriers * (machine.cluster_barrier + exchange)
-        + work.releases * machine.l2_latency
     )
-    chain = max(loads, steps) if work.ahead else loads + steps
+    chain = max(loads, steps) if work.ahead else loads + steps + work.releases * machine.l2_latency
     return chain + JOINING * machine.cluster_launch if work.cluster > 1 else chain
 
 

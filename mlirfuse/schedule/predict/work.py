@@ -21,6 +21,8 @@ class Work:
         l2_written: bytes of sectors that SMs write.
         l1: bytes of lines that threads read of the L1.
         shared: bytes of accesses to shared memory.
+        spilled: bytes of those by which values wait there across a reduction: each block writes them before it reduces,
+            and reads them when it has, while it loads nothing.
         dsmem: bytes of accesses to other blocks' shared memory.
         instructions: of threads.
         special: special functions of threads.
@@ -51,6 +53,7 @@ class Work:
     l2_written: float = 0.0
     l1: float = 0.0
     shared: float = 0.0
+    spilled: float = 0.0
     dsmem: float = 0.0
     instructions: float = 0.0
     special: float = 0.0

@@ -69,7 +69,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     # What waits in shared memory is written there and read again; few registers are left for loads of it.
     work.rounds += schedule.shared_spill / LOADS_AHEAD
     waiting = schedule.shared_spill * width / layout.elements_per_thread
-    work.shared += 2.0 * covered * waiting * problem.shared_spill_bytes
+    work.spilled = 2.0 * covered * waiting * problem.shared_spill_bytes
     count += 2.0 * waiting * problem.shared_spill_bytes / each / width
     add_elements(work, problem, covered, count)
     add_exchanges(work, exchanged, blocks)
