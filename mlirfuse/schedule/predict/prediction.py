@@ -30,7 +30,7 @@ SHARPNESS = 2.7
 """Exponent of the mean that rates which overlap take together: 1 would be their sum, infinity the largest of them. What
 is near to the largest part delays it, as neither is spread evenly over the kernel's time."""
 
-HIDING, HIDING_AHEAD, MOST_HIDING = 0.5, 2.0, 4.0
+HIDING, HIDING_AHEAD, MOST_HIDING = 0.5, 1.5, 4.0
 """The same exponent of rates and latency, less 1, for one block in work on an SM, which loads nothing while it
 computes; for one that loads ahead, whose steps seldom wait; and at most: it grows with the square root of these
 blocks."""
@@ -52,11 +52,11 @@ class Prediction:
         synchronisation: grid barriers, and combining partial results.
         launch: of the kernel, and of a second one.
         in_work: blocks in work on an SM at once, those of a cluster together as one, as they wait for one another; and
-            one more where blocks load ahead. No time.
+            the steps that are loaded ahead. No time.
         ahead: whether blocks load ahead. No time.
         tensor: products of tensor cores, on the busiest SM.
-        exposed: filling the first stages of a tile, and storing its results, where no products overlap with that; and
-            moving values to shared memory and back across a reduction.
+        exposed: filling the first stages of a tile, and storing its results, where no products overlap with that; the
+            first step of a loop; and moving values to shared memory and back across a reduction.
         sharpness: exponent of the mean of all parts that overlap, where a ring of stages lets copies run ahead; 0 where
             `SHARPNESS` and `in_work` say how much overlaps. No time.
     """

@@ -21,6 +21,9 @@ def price(work: Work, machine: MachineModel) -> Prediction:
     busiest = per_sm / work.blocks  # its share of the work
     exchange = machine.block_barrier * EXCHANGE_BARRIERS * (work.threads / 256 + 1) / 2
     chain = _chain(work, machine, exchange, machine.l2_latency if recent else machine.dram_latency)
+    latency = waves(work.blocks, slots) * chain
+    spilled = busiest * work.spilled / machine.shared_bandwidth_per_sm
+    first_step = latency / work.steps if work.ahead else 0.0  # nothing is under way yet that could hide it
     l2 = work.l2_read / machine.l2_read_bandwidth + work.l2_written / machine.l2_write_bandwidth
     functions = work.special / machine.special_per_sm + work.double / machine.f64_fma_per_sm
     launch = machine.dependent_launch or machine.graph_launch
@@ -32,13 +35,13 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         dsmem=US * busiest * work.dsmem / machine.dsmem_bandwidth_per_sm if work.dsmem else 0.0,
         issue=US * busiest * work.instructions / machine.issue_per_sm,
         special=US * busiest * functions,
-        latency=US * waves(work.blocks, slots) * chain,
+        latency=US * latency,
         blocks=US * work.blocks * (machine.cluster_start if work.cluster > 1 else machine.block_start),
         synchronisation=US * _combining(work, machine, exchange),
         launch=US * (first + (work.kernels - 1) * launch),
         in_work=max(1.0, min(work.resident, work.blocks / work.sms) / work.cluster) + work.ahead,
-        ahead=work.ahead,
-        exposed=US * busiest * work.spilled / machine.shared_bandwidth_per_sm,
+        ahead=bool(work.ahead),
+        exposed=US * (spilled + first_step),
     )
 
 

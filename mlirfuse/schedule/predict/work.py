@@ -33,7 +33,8 @@ class Work:
         barriers: of the block, one after the other.
         cluster_barriers: of the cluster.
         releases: of these, how many wait for stores to device memory.
-        ahead: whether loads are under way during the instructions and barriers of the step before.
+        steps: of one block that loads ahead, one after the other.
+        ahead: steps whose loads are under way during the instructions and barriers of one before; 0 where none are.
         grid_barriers: of the grid.
         messages: from one block to another by way of device memory.
         reads: reads of partial results, one after the other, behind the loop.
@@ -64,7 +65,8 @@ class Work:
     barriers: float = 0.0
     cluster_barriers: float = 0.0
     releases: float = 0.0
-    ahead: bool = False
+    steps: int = 1
+    ahead: int = 0
     grid_barriers: int = 0
     messages: int = 0
     reads: float = 0.0

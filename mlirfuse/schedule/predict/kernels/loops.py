@@ -7,7 +7,7 @@ from math import ceil, prod
 
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.counts.exchanges import exchanges, shared_out
-from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, own_waits
+from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, add_repeated, own_waits
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.work import Work
@@ -60,7 +60,12 @@ def _steps(
     staged = plan.stages > 1
     reads, writes = arrays(problem)
     count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
-    add_elements(work, problem, every * prod(layout.extents), count)
+    covered = every * prod(layout.extents)
+    add_elements(work, problem, covered, count)
+    if schedule.order == "depth":  # elements are as narrow as in memory across a reduction, and are converted anew
+        add_repeated(work, problem, covered)
+    if plan.columns == "shared":
+        work.shared += covered * loop.column_bytes
     add_exchanges(work, inner, every * layout.cluster)
     add_exchanges(work, once, work.blocks)
     work.rounds = 1 + (steps - 1) / max(1, plan.stages - 1)
@@ -68,7 +73,7 @@ def _steps(
     work.barriers = steps * within * inner.meets + once.meets
     work.cluster_barriers = steps * within * inner.joins
     work.releases = steps * inner.joins * (work.written > 0)
-    work.ahead = staged
+    work.steps, work.ahead = steps, plan.stages - 1
 
 
 @lru_cache(maxsize=64)

@@ -91,7 +91,7 @@ def test_a_wave_that_is_hardly_begun_takes_as_long_as_a_full_one() -> None:
 
 def test_what_is_loaded_ahead_overlaps_with_steps() -> None:
     slow = replace(WORK, rounds=10.0, waits=2000.0)
-    assert price(replace(slow, ahead=True), H200).latency < price(slow, H200).latency
+    assert price(replace(slow, steps=10, ahead=1), H200).latency < price(slow, H200).latency
 
 
 def test_the_time_lies_between_the_largest_part_and_the_sum() -> None:
