@@ -8,7 +8,7 @@ thread asks for all of its own before it adds the first.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, gcd, inf, prod
+from math import gcd
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
@@ -76,20 +76,14 @@ def choose_second_stage(
 
 
 def second_stages(schedule: Schedule, problem: Problem, target: Target, asked: str) -> tuple[str, ...]:
-    """The second stage that is asked for; of `auto` those that give the same bits on every run, without long sums.
+    """The second stage that is asked for; of `auto` those that give the same bits on every run.
 
-    A second kernel takes one partial from each block, and so only loops that have no more tiles than a period: the
-    error of others would grow with their length. Its host has to know how many blocks are resident, and does for
-    clusters of up to `KNOWN_CLUSTER` blocks.
+    The host of a second kernel has to know how many blocks are resident, and does for clusters of up to `KNOWN_CLUSTER`
+    blocks.
     """
     if asked != "auto":
         return (asked,)
-    loop = schedule.persistent_loop
-    assert loop is not None  # the caller looked
     if schedule.layout.cluster > KNOWN_CLUSTER:
-        return ("grid_sync", "last_block")
-    tiles = prod(inf if (n := problem.extents[d]) is None else ceil(n / schedule.tile[d]) for d in loop.dims)
-    if loop.period and tiles > loop.period * _clusters(schedule.layout, schedule.blocks_per_sm, target):
         return ("grid_sync", "last_block")
     return ("grid_sync", "last_block", "second_kernel")
 
@@ -111,7 +105,7 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
         persistent_loop = replace(persistent_loop, second_stage_reads=max(1, persistent_loop.second_stage_reads // 2))
     if grid_reduction == "second_kernel":
         clusters = _clusters(schedule.layout, schedule.blocks_per_sm, target)
-        persistent_loop = replace(persistent_loop, blocks=clusters, period=0)
+        persistent_loop = replace(persistent_loop, blocks=clusters)
     if grid_reduction == "atomics":
         tile, layout = _row_of_sums(schedule, persistent_loop.dims)
         persistent_loop = replace(

@@ -68,7 +68,8 @@ class PersistentLoop:
         blocks: blocks of the grid, for `second_kernel`, where the host has to know how many partials there are; 0 for
             as many as are resident.
         period: tiles of a block after which it stores a partial, and starts a new one; 0 for one partial a block. Sums
-            of few numbers, added up as partials, lose less than a long one. Not for `second_kernel` and `atomics`.
+            of few numbers, added up as partials, lose less than a long one. For `second_kernel`, which takes one
+            partial a block, it adds them up itself, with what additions lose. Not for `atomics`.
         peeled: whether a block's last tile is worked on behind the loop, where the partial leaves before the tile's
             rows are reduced. Not with a period.
         few_tiles: tiles of a block up to which only the next one is loaded while one is in work, whatever `stages` is:
@@ -117,7 +118,7 @@ class PersistentLoop:
                 f"{self.blocks} blocks at most: a second kernel needs their number, the others take as many as are "
                 f"resident"
             )
-        if self.grid_reduction in ("second_kernel", "atomics") and self.period:
+        if self.grid_reduction == "atomics" and self.period:
             return f"grid_reduction {self.grid_reduction!r} takes one partial a block, without a period"
         if self.peeled and self.period:
             return "a peeled loop stores one partial a block, without a period"

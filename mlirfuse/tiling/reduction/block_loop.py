@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
 
+from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.order import by_reduction_depth
@@ -26,6 +27,7 @@ from mlirfuse.tiling.reduction.reduction_ops import (
     neutral_tile,
     subtract,
 )
+from mlirfuse.tiling.reduction.totals import Totals
 from mlirfuse.tiling.sync.dynamic_tail import DynamicTail
 from mlirfuse.tiling.tiles import Shape, index
 from mlirfuse.tiling.transfers import TileTransfers
@@ -63,7 +65,10 @@ class BlockLoop:
 
     @property
     def period(self) -> int:
-        """Tiles after which a block stores a partial and restarts from the neutral element; 0 for a single partial."""
+        """Tiles after which a block restarts from the neutral elements; 0 for never.
+
+        It stores a partial then, or adds it to its totals where the host has to know how many partials there are.
+        """
         assert self.schedule.persistent_loop is not None  # checked by the pass
         return self.schedule.persistent_loop.period
 
@@ -86,6 +91,18 @@ class BlockLoop:
         return self.schedule.persistent_loop.grid_reduction == "second_kernel"
 
     @property
+    def _stores_each_period(self) -> bool:
+        """Whether a block stores a partial after each period."""
+        return bool(self.period) and not self._returns_partials
+
+    @property
+    def _totals(self) -> Totals:
+        """What adds up the periods of a block's partials: of sums of floating-point numbers, which round."""
+        adds_up = self.period and not self._stores_each_period
+        sums = [n for n, s in enumerate(self.plan.reductions) if combiner_of(s).name == "arith.addf"]
+        return Totals(self.period, tuple(sums) if adds_up else ())
+
+    @property
     def early_accumulators(self) -> bool:
         """Whether elements are accumulated as soon as they are computed, instead of after the tile's results.
 
@@ -105,7 +122,7 @@ class BlockLoop:
         partials = [neutral_tile(s, self._extents(s)) for s in self.plan.reductions]
         # All blocks store equally many partials in their loops: as many as the tiles that every block has allow.
         periods = index(0)
-        if self.period:
+        if self._stores_each_period:
             least = arith.DivUIOp(self.tiles, self.blocks).result
             periods = arith.DivUIOp(least, index(self.period)).result
         if self.semaphores is not None and self.chunk:
@@ -142,14 +159,15 @@ class BlockLoop:
         """
         first, end, step = bounds
         ragged = ragged_dims(self.space, self.tile) & frozenset(self.plan.outer_dims)
-        start = [*partials, *([index(0)] if self.period else [])]
+        start = [*partials, *self._totals.start(partials), *([index(0)] if self.period else [])]
         whole = self._whole_tiles(ragged)
         if whole is not None:
             most = arith.MinUIOp(whole, end).result
             *start, first = self._loop(
                 column, partials, (first, most, step), [*start, first], frozenset(), periods, block
             )
-        return self._loop(column, partials, (first, end, step), start, ragged, periods, block)[: len(partials)]
+        results = self._loop(column, partials, (first, end, step), start, ragged, periods, block)
+        return self._totals.end(results[: len(partials)], results[len(partials) :])
 
     def _loop(
         self,
@@ -163,8 +181,8 @@ class BlockLoop:
     ) -> list[ir.Value]:
         """Emits one loop over tiles that may reach past the end of the data in `ragged` dimensions.
 
-        It carries the accumulators, with periods the number of tiles done, and, if there is one more value in `start`,
-        the number of the block's next tile.
+        It carries the accumulators and totals, with periods the number of tiles done, and, if there is one more value
+        in `start`, the number of the block's next tile.
         """
         loop = scf.ForOp(*bounds, list(start))
         with ir.InsertionPoint(loop.body):
@@ -176,10 +194,17 @@ class BlockLoop:
             )
             carried = list(loop.inner_iter_args)
             accumulators = self._emit_tile(TileEmitter(own, dict(column.values)), carried[: len(partials)])
-            counted = len(partials) + bool(self.period)
+            counted = len(partials)
             if self.period:
-                done = arith.AddIOp(carried[len(partials)], index(1)).result
-                accumulators = [*self._restart_each_period(column, accumulators, partials, done, periods, block), done]
+                counted += len(self._totals.start(partials))
+                done = arith.AddIOp(carried[counted], index(1)).result
+                if self._stores_each_period:
+                    accumulators = self._store_each_period(column, accumulators, partials, done, periods, block)
+                else:
+                    totals = carried[len(partials) : counted]
+                    accumulators = self._totals.after_tile(accumulators, totals, partials, done)
+                accumulators.append(done)
+                counted += 1
             if len(carried) > counted:
                 accumulators.append(arith.AddIOp(loop.induction_variable, bounds[2]).result)
             scf.YieldOp(accumulators)
@@ -206,7 +231,7 @@ class BlockLoop:
             tiles = arith.MulIOp(tiles, others).result
         return tiles
 
-    def _restart_each_period(
+    def _store_each_period(
         self,
         column: TileEmitter,
         accumulators: Sequence[ir.Value],
@@ -273,7 +298,7 @@ class BlockLoop:
         """
         if self._uses_atomics:
             return apply(ir.AffineExpr.get_dim(0) % SUM_ROWS, block)
-        if not self.period:
+        if not self._stores_each_period:
             return block
         return arith.AddIOp(arith.MulIOp(number, self.blocks).result, block).result
 

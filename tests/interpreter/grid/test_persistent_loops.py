@@ -120,12 +120,12 @@ def test_blocks_that_store_a_partial_every_few_tiles(name: str, stage: str, grid
         backward.check(interpreter.run(module, name, inputs, sms=1, order="random", seed=rows), inputs)
 
 
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_second_kernel_needs_nobody_resident(name: str, stage: str) -> None:
-    """More blocks than tiles as well: each stores a partial, that of an idle block neutral."""
+@combined({"name": NAMES, "stage": ["tile", "gpu"], "period": [0, 2]})
+def test_a_second_kernel_needs_nobody_resident(name: str, stage: str, period: int) -> None:
+    """More blocks than tiles as well: each stores a partial, that of an idle block neutral. Periods are added up."""
     backward = BACKWARD[name]
-    module = with_grid_reduction("second_kernel", backward, stage, blocks=3, period=0)
+    peeled = {"peeled": False} if period else {}
+    module = with_grid_reduction("second_kernel", backward, stage, blocks=3, period=period, **peeled)
     assert "fuse.semaphore" not in str(module)
     assert "fuse.cooperative" not in str(module)
     for rows in (1, 700):

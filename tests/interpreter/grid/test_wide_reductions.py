@@ -45,7 +45,8 @@ def test_blocks_reduce_columns_alone(rows: int, stage: str) -> None:
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 @pytest.mark.parametrize(
-    ("grid_reduction", "period", "resident"), [("grid_sync", 0, None), ("grid_sync", 3, None), ("last_block", 2, 1)]
+    ("grid_reduction", "period", "resident"),
+    [("grid_sync", 0, None), ("grid_sync", 3, None), ("last_block", 2, 1), ("second_kernel", 3, 1)],
 )
 @pytest.mark.parametrize("rows", [0, 1, 40])
 def test_parts_of_rows_are_looped(

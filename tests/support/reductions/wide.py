@@ -30,7 +30,10 @@ def parts_of_rows(period: int, grid_reduction: str = "grid_sync") -> mf.Schedule
     """A persistent loop over tiles of 64 of the 70 columns, so that the second tile of each row is masked."""
     layout = BlockedLayout(vector=(1, 2), lanes=(1, 32), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
     parts = BlockedLayout(vector=(1, 1), lanes=(32, 1), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
-    persistent_loop = PersistentLoop((0, 1), grid_reduction, (32, 1), parts, second_stage_reads=2, period=period)
+    blocks = 3 if grid_reduction == "second_kernel" else 0
+    persistent_loop = PersistentLoop(
+        (0, 1), grid_reduction, (32, 1), parts, second_stage_reads=2, period=period, blocks=blocks
+    )
     return mf.Schedule((1, 64), layout, blocks_per_sm=1, persistent_loop=persistent_loop)
 
 

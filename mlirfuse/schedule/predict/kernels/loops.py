@@ -33,7 +33,8 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     loop = next(p for p in (problem.persistent_loop, problem.finer_loop) if p is not None and p.dims == plan.dims)
     _traffic(work, schedule, problem, extents, clusters * prod(schedule.tile) * loop.column_bytes)
     _steps(work, schedule, problem, loop, every, ceil(every / clusters))
-    partials = clusters * (ceil(every / clusters / plan.period) if plan.period else 1)
+    stored = ceil(every / clusters / plan.period) if plan.period and plan.grid_reduction != "second_kernel" else 1
+    partials = clusters * stored
     _second_stage(work, plan, loop, extents, partials, slots)
     return work
 
