@@ -71,7 +71,7 @@ def _chosen(problem: Problem, target: Target, grid_reduction: str, machine: Mach
         for proposal in block_proposals(problem, target):
             equals.add(proposal.schedule, predictions.of(proposal.schedule))
     for loop in loops(problem, target):
-        for stage in second_stages(loop, problem, target, grid_reduction):
+        for stage in second_stages(loop, grid_reduction):
             schedule = with_grid_reduction(loop, stage, target)
             prediction = predictions.of(schedule)
             equals.add(schedule, prediction)

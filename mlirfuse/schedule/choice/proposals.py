@@ -51,7 +51,7 @@ def proposals(problem: Problem, target: Target, grid_reduction: str = "auto") ->
     """
     yield from block_proposals(problem, target)
     for schedule in loops(problem, target):
-        for stage in second_stages(schedule, problem, target, grid_reduction):
+        for stage in second_stages(schedule, grid_reduction):
             yield Proposal("loop", with_grid_reduction(schedule, stage, target))
 
 

@@ -75,7 +75,7 @@ def choose_second_stage(
     return tile, second_stage, _reads(persistent_loop, second_stage, -(-blocks // tile[first]), registers)
 
 
-def second_stages(schedule: Schedule, problem: Problem, target: Target, asked: str) -> tuple[str, ...]:
+def second_stages(schedule: Schedule, asked: str) -> tuple[str, ...]:
     """The second stage that is asked for; of `auto` those that give the same bits on every run.
 
     The host of a second kernel has to know how many blocks are resident, and does for clusters of up to `KNOWN_CLUSTER`

@@ -24,9 +24,10 @@ from mlirfuse.schedule.grid.candidates import GridCandidate
 from mlirfuse.schedule.grid.complete import complete
 from mlirfuse.schedule.grid.second_stage import choose_second_stage
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.rewriting import nested
 from mlirfuse.target import target_of
+from tests.support.forms import fastest_of
 from tests.support.harnesses.compiling import module_at
 from tests.support.reductions.backward import Backward
 
@@ -38,6 +39,10 @@ ROW_COLUMNS, WIDEST_ROW, ROW_VECTORS = 4096, 8192, 2
 ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
 
 
+def _is_loop_of_one_block(schedule: Schedule) -> bool:
+    return schedule.persistent_loop is not None and schedule.layout.cluster == 1
+
+
 def looping(
     backward: Backward,
     stage: str,
@@ -46,8 +51,8 @@ def looping(
     layout: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     **changes: Any,
 ) -> ir.Module:
-    """The function, with the schedule that is chosen for a grid barrier but for some fields of its layout and of its
-    persistent loop.
+    """The function, with the fastest loop of blocks without clusters for a grid barrier but for some fields of its
+    layout and of its persistent loop.
 
     Blocks share no end unless `changes` say so: few rows have none, so that nothing is seen of bugs in it.
     """
@@ -56,7 +61,12 @@ def looping(
     with module.context:
         run_pipeline(module, pipeline.named("fuse-graph-pipeline"))
     (kernel,) = kernels(module.operation)
-    schedule = row_loop(kernel) if columns >= ROW_COLUMNS and not layout else schedule_of(kernel)
+    if columns >= ROW_COLUMNS and not layout:
+        schedule = row_loop(kernel)
+    else:
+        given = problem_of(kernel, *kernel_space(kernel))
+        schedule = fastest_of(given, _is_loop_of_one_block, grid_reduction="grid_sync")
+    assert schedule is not None
     assert schedule.persistent_loop is not None
     held = replace(schedule.layout, **dict[str, Any](layout))
     if layout:

@@ -108,7 +108,12 @@ def test_loops_over_partials_of_warps_are_not_unrolled(tmp_path: Path) -> None:
 )
 def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int, dtype: str, tmp_path: Path) -> None:
     """Loads of the next step's means are in flight until the exchange: no earlier wait is on the same scoreboard."""
-    ptx = compiled(name, dtype, columns, choose_again=True).as_text("ptx")
+    backward = BACKWARD[name]
+    specs = backward.specs(columns, DTYPES[dtype])
+    apart = lambda s: copies_tiles(s) and loop_of(s).row_values == "registers" and s.layout.cluster == 1  # noqa: E731
+    schedule = fastest(backward.fn, specs, apart, grid_reduction="grid_sync")
+    lowered = mf.fuse(backward.fn, target="sm_90a", schedule=schedule).lower(*specs)
+    ptx = lowered.compile(choose_again=False).as_text("ptx")
     (persistent_loop,) = [
         loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)
     ]

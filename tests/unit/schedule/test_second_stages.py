@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.grid.second_stage import PERIOD, second_stages
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.target import Target, target_of
 
@@ -38,10 +41,21 @@ def test_sums_of_columns_are_combined_by_as_many_blocks_as_they_have_slices(colu
     assert grid_reduction(sums(columns)) == who
 
 
-@pytest.mark.parametrize(("rows", "who"), [(None, "grid_sync"), (1 << 20, "grid_sync"), (300, "second_kernel")])
-def test_sums_that_may_be_long_leave_as_several_partials_a_block(rows: int | None, who: str) -> None:
-    """A second kernel takes one, so that the error of results in single precision would grow with the rows."""
-    assert grid_reduction(sums(384, rows=rows, wide=True)) == who
+@pytest.mark.parametrize("rows", [None, 1 << 20, 300])
+@pytest.mark.parametrize("asked", ["auto", "grid_sync", "last_block", "second_kernel"])
+def test_sums_that_leave_wide_are_added_up_by_periods(rows: int | None, asked: str) -> None:
+    """The error of results in single precision would grow with the rows otherwise."""
+    loop = choose_schedule(sums(384, rows=rows, wide=True), HOPPER, asked).persistent_loop
+    assert loop is not None
+    assert loop.period == PERIOD
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 4, 8])
+def test_second_kernels_are_for_clusters_that_all_sms_hold(cluster: int) -> None:
+    schedule = choose_schedule(sums(384), HOPPER)
+    clustered = replace(schedule, layout=replace(schedule.layout, blocks=(1, cluster)))
+    assert ("second_kernel" in second_stages(clustered, "auto")) == (cluster <= 2)
+    assert second_stages(clustered, "second_kernel") == ("second_kernel",)
 
 
 @pytest.mark.parametrize("asked", ["grid_sync", "last_block", "second_kernel", "atomics"])
