@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -72,30 +73,46 @@ def _shuffle(site: Site) -> Callable[[Frame], None]:
     (value, offset, width), (out, valid) = site.operands, site.results
 
     def step(frame: Frame) -> None:
-        values, block = frame.values, frame.block
-        lanes = block.lanes
-        size, by = values[width].astype(np.int64), values[offset].astype(np.int64)
-        first = lanes - lanes % size
-        source = {
-            "xor": lambda: lanes ^ by,
-            "up": lambda: lanes - by,
-            "down": lambda: lanes + by,
-            "idx": lambda: first + by % size,
-        }[mode]()
-        inside = (source >= first) & (source < first + size)
-        source = np.where(inside, source, lanes)
+        values, threads = frame.values, frame.block.threads
+        by, size = values[offset], values[width]
+        if len(by) == len(size) == 1:
+            source, inside = _same_sources(mode, threads, int(by[0]), int(size[0]))
+        else:
+            source, inside = _sources(mode, threads, by.astype(np.int64), size.astype(np.int64))
         _require_partners(site, frame, source)
-        values[out] = over_lanes(values[value], block.threads)[np.minimum(source, block.threads - 1)]
+        values[out] = over_lanes(values[value], threads)[np.minimum(source, threads - 1)]
         values[valid] = inside
 
     return step
 
 
+def _sources(mode: str, threads: int, by: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The thread whose value each thread of a shuffle gets, and whether it is in the thread's segment of `size`."""
+    lanes = np.arange(threads)
+    first = lanes - lanes % size
+    source = {
+        "xor": lambda: lanes ^ by,
+        "up": lambda: lanes - by,
+        "down": lambda: lanes + by,
+        "idx": lambda: first + by % size,
+    }[mode]()
+    inside = (source >= first) & (source < first + size)
+    return np.where(inside, source, lanes), inside
+
+
+@lru_cache(maxsize=1024)
+def _same_sources(mode: str, threads: int, by: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """`_sources` where all threads have the same operands: constants, which each block and each step meets again."""
+    source, inside = _sources(mode, threads, np.array([by]), np.array([size]))
+    source.flags.writeable = inside.flags.writeable = False
+    return source, inside
+
+
 def _require_partners(site: Site, frame: Frame, source: np.ndarray) -> None:
     """Checks that all threads of a warp execute a shuffle, or none, and that each source thread exists."""
-    block = frame.block
-    active = np.ones(block.threads, bool) if frame.mask is None else frame.mask
-    if not active.all():
+    block, missing = frame.block, source >= frame.block.threads
+    active = frame.mask
+    if active is not None and not active.all():
         for start in range(0, block.threads, WARP):
             warp = active[start : start + WARP]
             if warp.any() and not warp.all():
@@ -104,8 +121,8 @@ def _require_partners(site: Site, frame: Frame, source: np.ndarray) -> None:
                     frame,
                     start + int(np.argmin(warp)),
                 )
-    missing = active & (source >= block.threads)
-    if missing.any():
+    missing = missing if active is None else active & missing
+    if np.count_nonzero(missing):
         lane = int(np.argmax(missing))
         raise site.error(f"shuffle reads thread {source[lane]}, which does not exist", frame, lane)
 
