@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -20,14 +21,27 @@ def lanewise(value: Extent, ndim: int) -> Any:
     return value if isinstance(value, int) else value.reshape(value.shape[:1] + (1,) * (ndim - 1))
 
 
-def _spread(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def spread(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The array broadcast to a shape; itself where it has that shape, as NumPy's function is slow."""
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
+def _outside(index: np.ndarray, extent: Any) -> np.ndarray:
+    """Whether int64 indices are negative or not below an extent: as unsigned numbers, negative ones are the largest."""
+    return index.view(np.uint64) >= (extent if isinstance(extent, int) else extent.view(np.uint64))
+
+
+@lru_cache(maxsize=256)
+def _lanes(threads: int, each: int) -> np.ndarray:
+    """The numbers of the threads, each of them `each` times."""
+    lanes = np.repeat(np.arange(threads), each)
+    lanes.flags.writeable = False
+    return lanes
+
+
 def _chosen(array: np.ndarray, shape: tuple[int, ...], active: np.ndarray | None) -> np.ndarray:
     """The active elements of an array that is broadcast to a shape, in order; None for all of them."""
-    array = _spread(array, shape)
+    array = spread(array, shape)
     return array.reshape(-1) if active is None else array[active]
 
 
@@ -66,28 +80,29 @@ class Access:
         self._by_thread_only = active is None
         flat: Any = lanewise(memref.offset, ndim)
         for index, extent, stride in zip(indices, memref.shape, memref.strides, strict=True):
-            outside = (index < 0) | (index >= lanewise(extent, ndim))
+            outside = _outside(np.asarray(index, np.int64), lanewise(extent, ndim))
             if np.count_nonzero(outside):  # much faster than `any` on small arrays
                 self._require(~outside, "out-of-bounds access")
             flat = flat + (index if isinstance(stride, int) and stride == 1 else index * lanewise(stride, ndim))
         self.flat = np.asarray(flat, np.int64)
         if self.flat.ndim < ndim:
             self.flat = self.flat.reshape((1,) * ndim)
-        outside = (self.flat < 0) | (self.flat >= memref.buffer.nbytes // memref.dtype.itemsize)
+        outside = _outside(self.flat, memref.buffer.nbytes // memref.dtype.itemsize)
         if np.count_nonzero(outside):
             self._require(~outside, f"out-of-bounds access: outside of the {memref.buffer.nbytes} bytes of the buffer")
 
     def require_aligned(self, alignment: int | None) -> None:
-        """Raises `InterpreterError` unless the address of every thread's first element is a multiple of `alignment`."""
+        """Raises `InterpreterError` unless the address of every thread's first element is a multiple of `alignment`, a
+        power of two.
+        """
         if alignment is None or not self.block.checks:
             return
         buffer = self.memref.buffer
         first = self.flat[(slice(None),) + (slice(0, 1),) * (self.flat.ndim - 1)]
-        address = buffer.address + first * self.memref.dtype.itemsize
-        aligned = address % alignment == 0
-        if not aligned.all():
+        beyond = (buffer.address + first * self.memref.dtype.itemsize) & (alignment - 1)
+        if np.count_nonzero(beyond):
             self._require(
-                aligned,
+                beyond == 0,
                 f"misaligned access: {alignment} bytes promised; the buffer's base is {buffer.address}-byte aligned",
             )
 
@@ -102,7 +117,7 @@ class Access:
                 self._raise(violation, None)
             return data[self.flat]
         shape = np.broadcast_shapes(self.flat.shape, self.active.shape)
-        active = _spread(self.active, shape)
+        active = spread(self.active, shape)
         chosen = _chosen(self.flat, shape, active)
         if buffer.shadow is not None and chosen.size:
             self._raise(buffer.shadow.read(chosen, self._itemsize, self._threads(active), self.block), active)
@@ -116,10 +131,12 @@ class Access:
 
         Raises `InterpreterError` for a store to an input.
         """
-        shape = (
-            np.broadcast_shapes((self.block.threads,), self.flat.shape[:1])
-            + np.broadcast_shapes(self.flat.shape, value.shape, () if self.active is None else self.active.shape)[1:]
-        )
+        shape, mask_shape = self.flat.shape, () if self.active is None else self.active.shape
+        if shape != value.shape or shape[0] != self.block.threads or mask_shape not in ((), shape):
+            shape = (
+                np.broadcast_shapes((self.block.threads,), shape[:1])
+                + np.broadcast_shapes(shape, value.shape, mask_shape)[1:]
+            )
         active, chosen = self._changed(shape, Shadow.write)
         self.memref.buffer.elements(self.memref.dtype)[chosen] = _chosen(value, shape, active)
 
@@ -159,14 +176,15 @@ class Access:
         The mask is None where all threads are active. Raises `InterpreterError` for an input, and for what the shadow
         finds wrong.
         """
-        active = None if self.active is None else _spread(self.active, shape)
+        active = None if self.active is None else spread(self.active, shape)
         buffer = self.memref.buffer
         chosen = _chosen(self.flat, shape, active)
         if buffer.readonly and chosen.size:
             self._require(np.zeros(shape, bool), "store to an input of the kernel")
         if buffer.shadow is not None and chosen.size:
             violation = record(buffer.shadow, chosen, self._itemsize, self._lanes(shape, active), self.block)
-            self._raise(violation, np.ones(shape, bool) if active is None else active)
+            if violation is not None:
+                self._raise(violation, np.ones(shape, bool) if active is None else active)
         return active, chosen
 
     @property
@@ -184,12 +202,10 @@ class Access:
 
     def _lanes(self, shape: tuple[int, ...], active: np.ndarray | None) -> np.ndarray | int:
         """The thread of each active element of (threads, *vector extents), or the only thread."""
-        block = self.block
-        if block.threads == 1:
+        if self.block.threads == 1:
             return 0
-        if active is None:
-            return np.repeat(block.lanes, prod(shape[1:]))
-        return np.broadcast_to(block.lanes.reshape((-1,) + (1,) * (len(shape) - 1)), shape)[active]
+        lanes = _lanes(self.block.threads, prod(shape[1:]))
+        return lanes if active is None else lanes.reshape(shape)[active]
 
     def _raise(self, violation: Violation | None, active: np.ndarray | None) -> None:
         if violation is None:

@@ -8,7 +8,7 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.dialect.attributes import UNDEFINED
-from mlirfuse.interpreter.access import Access, lanewise
+from mlirfuse.interpreter.access import Access, lanewise, spread
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site, gather
 from mlirfuse.interpreter.state.affine import plain_dims
@@ -136,7 +136,7 @@ def _transfer_read(site: Site) -> Step:
         memref = values[source]
         indices, active = transfer.locate(memref, gather(values, starts), values[mask[0]] if mask else None)
         result = Access(site, frame, memref, indices, active).load(expand(values[padding], 1 + len(transfer.shape)))
-        values[out] = np.broadcast_to(result, (result.shape[0], *transfer.shape))
+        values[out] = spread(result, (result.shape[0], *transfer.shape))
         for axis in undefined:
             values[out] = transfer.poison_past_end(values[out], indices, memref, axis)
 

@@ -41,32 +41,60 @@ class Violation:
 
 
 class _Log:
-    """The last access to each granule: its block, its thread, and the block's clock."""
+    """The last access to each granule: its block, its thread, and the block's clock, which is 0 before any access.
+
+    Attributes:
+        by: the only block with accesses, so that most logs need no look at `block`; NOBODY or SEVERAL.
+    """
 
     def __init__(self, size: int):
-        self.thread = np.full(size, NOBODY, np.int32)
-        self.block = np.full(size, NOBODY, np.int32)
-        self.clock = np.zeros(size, np.int32)
+        self.by = NOBODY
+        self.thread = self.block = self.clock = np.zeros(size, np.int32)
 
     def refine(self, factor: int) -> None:
         for name in ("thread", "block", "clock"):
             setattr(self, name, np.repeat(getattr(self, name), factor))
 
-    def unordered(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> np.ndarray:
-        """Whether the logged access is unordered with each access at `where`, made now by `threads` of `block`."""
+    def late(self, where: np.ndarray, block: ThreadBlock) -> np.ndarray | None:
+        """Whether no barrier or acquired clock orders the access at `where` before the present of `block`; None if one
+        orders all of them.
+        """
+        if self.by == NOBODY:
+            return None
+        late = self.clock[where] > block.seen[self.by if self.by >= 0 else self.block[where]]
+        return late if np.count_nonzero(late) else None
+
+    def unordered(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> np.ndarray | None:
+        """Whether the logged access is unordered with each access at `where`, made now by `threads` of `block`; None if
+        all are ordered.
+        """
+        late = self.late(where, block)
+        if late is None:
+            return None
         logged = self.block[where]
-        late = self.clock[where] > block.seen[logged]  # never where nobody is logged: the clock is 0 there
-        if not late.any():
-            return late
         late &= ~((logged == block.index) & (self.thread[where] == threads) & (np.asarray(threads) != SEVERAL))
-        if late.any():
+        if np.count_nonzero(late):
             late &= ~block.orders(logged, self.thread[where], self.clock[where], threads)
-        return late
+        return late if np.count_nonzero(late) else None
 
     def record(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> None:
+        if self.by == NOBODY:
+            size = len(self.clock)
+            self.thread, self.clock = np.full(size, NOBODY, np.int32), np.zeros(size, np.int32)
+            self.block, self.by = np.full(size, block.index, np.int32), block.index
+        elif self.by != block.index:
+            self.by = SEVERAL
+        if self.by == SEVERAL:
+            self.block[where] = block.index
         self.thread[where] = threads
-        self.block[where] = block.index
         self.clock[where] = block.clock
+
+    def collisions(self, where: np.ndarray, threads: np.ndarray | int) -> np.ndarray | None:
+        """Where another of `threads` has recorded the same granule last, in one step; None if nowhere."""
+        if isinstance(threads, int):
+            return None
+        collided = self.thread[where] != threads
+        return collided if np.count_nonzero(collided) else None
 
     def describe(self, granule: int) -> str:
         thread = int(self.thread[granule])
@@ -126,7 +154,7 @@ class Shadow:
 
     def _unwritten(self, where: np.ndarray, per_element: int) -> Violation | None:
         ok = self.written[where]
-        return None if ok.all() else Violation(int(np.argmin(ok)) // per_element, "unwritten")
+        return None if np.count_nonzero(ok) == ok.size else Violation(int(np.argmin(ok)) // per_element, "unwritten")
 
     def read(
         self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int, block: ThreadBlock
@@ -156,8 +184,7 @@ class Shadow:
                 return violation
         self._writes.record(where, threads, block)
         # If two threads write one element in the same step, the later one has overwritten the earlier one's entry.
-        collided = self._writes.thread[where] != threads
-        if collided.any():
+        if (collided := self._writes.collisions(where, threads)) is not None:
             first = int(np.argmax(collided))
             return Violation(first // per_element, "race", f"write by {self._writes.describe(where[first])}")
         return None
@@ -172,7 +199,7 @@ class Shadow:
         if (violation := self._changes_race(where, threads, block, per_element)) is not None:
             return violation
         log = self._updates.setdefault(block.index, _Log(len(self.written)))
-        together = (log.block[where] != NOBODY) & (log.clock[where] == block.clock) & (log.thread[where] != threads)
+        together = (log.clock[where] == block.clock) & (log.thread[where] != threads)
         log.record(where, threads, block)
         log.thread[where[together | (log.thread[where] != threads)]] = SEVERAL
         return None
@@ -190,10 +217,10 @@ class Shadow:
 
     def unordered_remote_writer(self, block: ThreadBlock) -> int | None:
         """A block whose write into this buffer is unordered with the owner, `block`; None if there is none."""
-        if not self._granule:
+        if self._writes.by in (NOBODY, block.index):
             return None
         logged = self._writes.block
-        late = (logged != NOBODY) & (logged != block.index) & (self._writes.clock > block.seen[logged])
+        late = (logged != block.index) & (self._writes.clock > block.seen[logged])
         return int(logged[np.argmax(late)]) if late.any() else None
 
     def written_elements(self, count: int, itemsize: int) -> np.ndarray:
@@ -205,7 +232,7 @@ class Shadow:
         self, log: _Log, kind: str, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock, per_element: int
     ) -> Violation | None:
         late = log.unordered(where, threads, block)
-        if not late.any():
+        if late is None:
             return None
         first = int(np.argmax(late))
         granule = where[first]
@@ -228,18 +255,19 @@ class Shadow:
         return None
 
     def _record_reads(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> None:
-        log = self._reads
-        logged, clocks, earlier = log.block[where], log.clock[where], log.thread[where]
-        late = clocks > block.seen[logged]  # never where nobody is logged: the clock is 0 there
-        foreign = late & (logged != block.index) if late.any() else late
-        if foreign.any():
-            for reader in {*np.unique(logged[foreign]).tolist(), block.index}:
-                table = self._reader_clocks.setdefault(reader, np.zeros(len(self.written), np.int32))
-                mine = reader == block.index
-                table[where[foreign if mine else foreign & (logged == reader)]] = (
-                    block.clock if mine else clocks[foreign & (logged == reader)]
-                )
-        together = late & ~foreign & (earlier != threads)
+        log, together = self._reads, None
+        if (late := log.late(where, block)) is not None:
+            logged, clocks = log.block[where], log.clock[where]
+            foreign = late & (logged != block.index)
+            together = late & ~foreign & (log.thread[where] != threads)
+            if np.count_nonzero(foreign):
+                for reader in {*np.unique(logged[foreign]).tolist(), block.index}:
+                    table = self._reader_clocks.setdefault(reader, np.zeros(len(self.written), np.int32))
+                    mine = reader == block.index
+                    table[where[foreign if mine else foreign & (logged == reader)]] = (
+                        block.clock if mine else clocks[foreign & (logged == reader)]
+                    )
         log.record(where, threads, block)
-        several = together | (log.thread[where] != threads)
-        log.thread[where[several]] = SEVERAL
+        for several in (together, log.collisions(where, threads)):
+            if several is not None:
+                log.thread[where[several]] = SEVERAL
