@@ -13,9 +13,12 @@ from mlirfuse.interpreter.site import Site
 Function = Callable[..., np.ndarray]
 
 
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
 def as_unsigned(a: np.ndarray) -> np.ndarray:
     """The same bits read as an unsigned integer; i1 as uint8."""
-    return a.view(np.uint8) if a.dtype == np.bool_ else a.view(np.dtype(f"u{a.dtype.itemsize}"))
+    return a.view(_UNSIGNED[a.dtype.itemsize])
 
 
 def as_signed(a: np.ndarray) -> np.ndarray:
@@ -34,7 +37,7 @@ def unsigned(function: Function) -> Function:
 
 
 def _on_bits(function: Function, on_bool: Function) -> Function:
-    return lambda a, b: on_bool(a, b) if a.dtype == np.bool_ else function(a, b)
+    return lambda a, b: on_bool(a, b) if a.dtype.kind == "b" else function(a, b)
 
 
 def divide_to_zero(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from mlirfuse.interpreter.roles import run_concurrently
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.state.lanes import merge, uniform
+from mlirfuse.interpreter.state.lanes import merge, over_lanes, uniform
 from mlirfuse.interpreter.state.machine import Frame
 
 GeneratorStep = Callable[[Frame], Coroutine]
@@ -23,7 +23,7 @@ GeneratorStep = Callable[[Frame], Coroutine]
 def _masked(frame: Frame, condition: np.ndarray) -> np.ndarray:
     """The active threads for which the condition holds, as a full-width mask."""
     mask = condition if frame.mask is None else frame.mask & condition
-    return np.broadcast_to(mask, (frame.block.threads,))
+    return over_lanes(mask, frame.block.threads)
 
 
 def _assign(site: Site, frame: Frame, slots: Sequence[int], condition: np.ndarray | None, new: Sequence[Any]) -> None:
