@@ -13,6 +13,7 @@ from mlirfuse.dialect import OPS
 from mlirfuse.dialect.attributes import ATTRIBUTES, STRIDES
 from mlirfuse.errors import IRError
 from mlirfuse.support.renamed_names import renamed
+from mlirfuse.support.rewriting import ops_named
 
 PREFIX = "fuse."
 _OF_ARGUMENTS = {"arg_attrs": "argument", "workgroup_attrib_attrs": "buffer"}
@@ -24,19 +25,9 @@ def verify_fuse_ops(root: ir.Operation) -> None:
     Raises:
         IRError: an op violates its rules; the error has the location of the first such op.
     """
-    find, advance = OPS.get, ir.WalkResult.ADVANCE
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        definition = find(op.name)
-        if definition is None or (problem := definition.problem(op)) is None:
-            return advance
-        failures.append(IRError(f"'{op.name}' op {problem}", where=op))
-        return ir.WalkResult.INTERRUPT
-
-    failures: list[IRError] = []
-    root.walk(visit)
-    if failures:
-        raise failures[0]
+    for op in ops_named(root, *OPS):
+        if (problem := OPS[op.name].problem(op)) is not None:
+            raise IRError(f"'{op.name}' op {problem}", where=op)
 
 
 def verify_fuse_attributes(root: ir.Operation) -> None:
