@@ -10,6 +10,9 @@ BACKEND ?= interpret
 # Read by pytest-timeout, which GPU hosts need not have.
 export PYTEST_TIMEOUT ?= 300
 
+# Tests fill the cores; threads of BLAS would wait for each other, spinning.
+lit unit: export OPENBLAS_NUM_THREADS ?= 1
+
 # $(call timed,NAME,COMMAND) runs a stage and says how long it took. pytest's own last line does so for the unit stage.
 timed = start=$$(date +%s); $(2) && echo "stage $(1): $$(($$(date +%s) - start)) s"
 
