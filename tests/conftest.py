@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -17,6 +18,13 @@ settings.load_profile("ci")
 
 # JAX reserves three quarters of the device's memory when it is first used, which test processes beside it then lack.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+
+def pytest_collection_finish() -> None:
+    """Tells the garbage collector to leave alone what was imported and collected, which tests do not free."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture
