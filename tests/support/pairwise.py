@@ -7,6 +7,7 @@ A failure that depends on two parameters, such as a dtype and a size, is seen in
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -16,12 +17,21 @@ import pytest
 FULL = os.environ.get("MLIRFUSE_TEST_FULL", "") == "1"
 """Whether tests take all combinations, as in `make test-full`."""
 
+
+def count(full: int, some: int) -> int:
+    """How many random cases a test takes: `full` in `make test-full`, else `some`."""
+    return full if FULL else some
+
+
 Row = Mapping[str, Any]
 """A value of each parameter."""
 
 
 def combined(
-    parameters: Mapping[str, Iterable[Any]], allowed: Callable[[Row], bool] = lambda _: True
+    parameters: Mapping[str, Iterable[Any]],
+    allowed: Callable[[Row], bool] = lambda _: True,
+    *,
+    turns: Mapping[str, Iterable[Any]] | None = None,
 ) -> pytest.MarkDecorator:
     """Parametrises a test with combinations of values: all in `make test-full`, else those of `pairwise`.
 
@@ -29,10 +39,15 @@ def combined(
         parameters: the values of each parameter, of which the first is first in a test's name; of a mapping its keys.
             The values of `"m, n"` are pairs, whose numbers stay together.
         allowed: whether a test takes a combination of some or all parameters; must not depend on more than two.
+        turns: more parameters, whose values take turns over the combinations of the others: they add no tests to
+            `make test`.
     """
-    values = {name: list(of) for name, of in parameters.items()}
-    rows = every(values, allowed) if FULL or len(values) < 3 else pairwise(values, allowed)
-    names = [part.strip() for name in values for part in name.split(",")]
+    values, turning = ({name: list(of) for name, of in each.items()} for each in (parameters, turns or {}))
+    if FULL:
+        rows = every(values | turning, allowed)
+    else:
+        rows = in_turn(every(values, allowed) if len(values) < 3 else pairwise(values, allowed), turning)
+    names = [part.strip() for name in values | turning for part in name.split(",")]
     return pytest.mark.parametrize(names, [_flat(row) for row in rows], ids=_id)
 
 
@@ -49,6 +64,19 @@ def every(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], bool
     """All combinations that are allowed."""
     rows = (dict(zip(parameters, values, strict=True)) for values in product(*parameters.values()))
     return (row for row in rows if allowed(row))
+
+
+def in_turn(rows: Iterable[Row], turns: Mapping[str, Sequence[Any]]) -> Iterator[Row]:
+    """Combinations with a value more of each parameter of `turns`: the one that the row's values have met least."""
+    met: Counter[tuple[str, int, str, int]] = Counter()
+    for row in rows:
+        chosen = dict(row)
+        for name, values in turns.items():
+            pairs = [[(other, id(chosen[other]), name, v) for other in chosen] for v in range(len(values))]
+            turn = min(range(len(values)), key=lambda v: (sum(met[pair] for pair in pairs[v]), met["", 0, name, v], v))
+            met.update([*pairs[turn], ("", 0, name, turn)])
+            chosen[name] = values[turn]
+        yield chosen
 
 
 def pairwise(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], bool] = lambda _: True) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support import pairwise as module
-from tests.support.pairwise import combined, every, pairwise
+from tests.support.pairwise import combined, every, in_turn, pairwise
 
 VALUES: dict[str, Any] = {"a": (0, 1, 2), "b": (0, 1), "c": (0, 1, 2, 3)}
 
@@ -40,3 +40,18 @@ def test_two_parameters_are_combined_in_full(monkeypatch: pytest.MonkeyPatch) ->
         ["m", "n", "k"],
         [(1, 2, "x"), (1, 2, "y"), (3, 4, "x"), (3, 4, "y")],
     )
+
+
+def test_values_take_turns_and_meet_as_many_others_as_they_can() -> None:
+    rows = list(in_turn(every({"a": (0, 1, 2), "b": "wxyz"}), {"c": (True, False), "d": (5, 6, 7)}))
+    assert len(rows) == 12
+    for one, other, most in (("a", "c", 6), ("b", "c", 8), ("a", "d", 9), ("b", "d", 10), ("c", "d", 6)):
+        assert len({(row[one], row[other]) for row in rows}) == most, (one, other)
+
+
+def test_a_full_run_has_all_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for full, tests in ((False, 6), (True, 24)):
+        monkeypatch.setattr(module, "FULL", full)
+        names, rows = combined({"a": range(3), "b": range(2)}, turns={"c, d": [(0, 1), (2, 3), (4, 5), (6, 7)]}).args
+        assert names == ["a", "b", "c", "d"]
+        assert len(rows) == len(set(rows)) == tests
