@@ -7,6 +7,7 @@ A failure that depends on two parameters, such as a dtype and a size, is seen in
 from __future__ import annotations
 
 import os
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
@@ -16,6 +17,12 @@ import pytest
 
 FULL = os.environ.get("MLIRFUSE_TEST_FULL", "") == "1"
 """Whether tests take all combinations, as in `make test-full`."""
+
+
+def some(values: Iterable[Any], number: int) -> list[Any]:
+    """All values in `make test-full`, else so many of them, the same each time and in the same order."""
+    full = list(values)
+    return full if FULL else [full[i] for i in sorted(random.Random(0).sample(range(len(full)), number))]
 
 
 def count(full: int, some: int) -> int:

@@ -51,15 +51,13 @@ def _meets(row: Row) -> bool:
     return reduction == REDUCTIONS[0] if split == 1 else reduction != "cluster" or split <= MOST_IN_CLUSTER
 
 
-@pytest.mark.parametrize("product", PRODUCTS, ids=str)
-def test_products(product: Product) -> None:
+@combined({"product": PRODUCTS}, turns={"number, stage": list(enumerate(("tile", "gpu")))})
+def test_products(product: Product, number: int, stage: str) -> None:
     inputs = product.inputs(seed=product.m)
-    expected = product.expected(inputs)
-    for number, stage in enumerate(("tile", "gpu")):
-        module = module_at(stage, product.fn, product.specs)
-        order = order_for(module, ORDERS[(product.n + number) % 3])
-        (result,) = interpreter.run(module, product.form, inputs, **order)
-        np.testing.assert_array_equal(result, expected, err_msg=stage)
+    module = module_at(stage, product.fn, product.specs)
+    order = order_for(module, ORDERS[(product.n + number) % 3])
+    (result,) = interpreter.run(module, product.form, inputs, **order)
+    np.testing.assert_array_equal(result, product.expected(inputs))
 
 
 @combined(
@@ -137,18 +135,15 @@ def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str, sta
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 
-@pytest.mark.parametrize("instruction", ["mma", "wgmma"])
-@pytest.mark.parametrize("split", [1, 3])
-@pytest.mark.parametrize("form", ["nt", "tn"])
-def test_swapped(form: str, split: int, instruction: str) -> None:
+@combined({"form": ["nt", "tn"], "split": [1, 3], "instruction": ["mma", "wgmma"], "stage": ["tile", "gpu"]})
+def test_swapped(form: str, split: int, instruction: str, stage: str) -> None:
     """The result's tile is transposed: its columns are the rows of x, few as they are."""
     product = Product(16, 200, 192, form, "bfloat16")
     schedule = pinned_schedule(product, 64, 64 if form == "tn" else 16, split, "grid_sync", instruction, swapped=True)
     inputs = product.inputs(seed=split)
-    for stage in ("tile", "gpu"):
-        module = module_at(stage, product.fn, product.specs, schedule)
-        (result,) = interpreter.run(module, product.form, inputs, order="random", seed=3)
-        np.testing.assert_array_equal(result, product.expected(inputs), err_msg=stage)
+    module = module_at(stage, product.fn, product.specs, schedule)
+    (result,) = interpreter.run(module, product.form, inputs, order="random", seed=3)
+    np.testing.assert_array_equal(result, product.expected(inputs))
 
 
 @pytest.mark.parametrize("align", [8, 16])

@@ -11,6 +11,7 @@ from tests.support.contractions.compositions import COMPOSITIONS, Composition
 from tests.support.contractions.epilogues import CASES, Case, K, M, N
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.pairwise import combined
 
 SCHEDULES = {
     "mma": (64, 32, 1, "last_block", "mma", False),
@@ -40,9 +41,8 @@ def test_compositions(composition: Composition) -> None:
     composition.check(interpreter.run(module, composition.fn.__name__, inputs, order="random", seed=2), inputs)
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
-@pytest.mark.parametrize("case", [case for case in CASES if case.kernels == 1], ids=str)
-def test_pinned_schedules(case: Case, name: str) -> None:
+@combined({"name": SCHEDULES}, turns={"case": [case for case in CASES if case.kernels == 1]})
+def test_pinned_schedules(name: str, case: Case) -> None:
     m, n, split, reduction, instruction, swapped = SCHEDULES[name]
     if case.totals and reduction in SLICED:
         pytest.skip("reductions need whole tiles")

@@ -22,6 +22,7 @@ from tests.support.contractions.operand_sums import CASES, bias_gradient
 from tests.support.contractions.shared_operands import Shared, kernels_of, problem_in, scheduled_at, schedules_of
 from tests.support.convolutions import Case, integers, wgrad
 from tests.support.harnesses.compiling import specs_of
+from tests.support.pairwise import combined
 
 SPLITS = ["last_block", "serial", "grid_sync", "flagged", "cluster"]
 WAITING = ("grid_sync", "flagged", "cluster")
@@ -44,32 +45,34 @@ def split_in(schedule: Schedule, split: int, reduction: str) -> Schedule:
     return with_slices(parts, reduction) if reduction in WAITING else parts
 
 
-@pytest.mark.parametrize(
-    ("name", "target"),
-    [
-        *((name, "sm_90a") for name in CASES),
-        *((name, "sm_80") for name in CASES if name != "linear_transposed"),
-    ],
+@combined(
+    {
+        "name, target": [
+            *((name, "sm_90a") for name in CASES),
+            *((name, "sm_80") for name in CASES if name != "linear_transposed"),
+        ]
+    },
+    turns={"candidate": [0, -1]},
 )
-def test_candidates(name: str, target: str) -> None:
+def test_candidates(name: str, target: str, candidate: int) -> None:
     """The first and the last of the candidates."""
     case = CASES[name]
-    found = schedules_of(case, target)
-    for schedule in dict.fromkeys([found[0], found[-1]]):
-        assert schedule.contraction is not None
-        waits = schedule.contraction.split > 1 and schedule.contraction.reduction in WAITING
-        run_exactly(case, scheduled_at("gpu", case, schedule, target), waits=waits)
+    schedule = schedules_of(case, target)[candidate]
+    assert schedule.contraction is not None
+    waits = schedule.contraction.split > 1 and schedule.contraction.reduction in WAITING
+    run_exactly(case, scheduled_at("gpu", case, schedule, target), waits=waits)
 
 
-@pytest.mark.parametrize("reduction", SPLITS)
-@pytest.mark.parametrize("name", ["linear", "linear_transposed", "row_sums", "normalised"])
-def test_splits_of_warpgroups(name: str, reduction: str) -> None:
+@combined(
+    {"name": ["linear", "linear_transposed", "row_sums", "normalised"], "reduction": SPLITS},
+    turns={"stage": ["tile", "gpu"]},
+)
+def test_splits_of_warpgroups(name: str, reduction: str, stage: str) -> None:
     case = CASES[name]
     swapped = problem_in(kernels_of(case)).operand_sums[1] > 0
     whole = wgmma_schedule(problem_in(kernels_of(case)), 64, 128, stages=3, swapped=swapped)
     given = split_in(whole, 3, reduction)
-    for stage in ("tile", "gpu"):
-        run_exactly(case, scheduled_at(stage, case, given), waits=reduction in WAITING)
+    run_exactly(case, scheduled_at(stage, case, given), waits=reduction in WAITING)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from tests.support.contractions.precisions import KINDS, PRECISE, PreciseProduct
 from tests.support.contractions.precisions import ties as half_way
 from tests.support.harnesses.compiling import module_at
+from tests.support.pairwise import combined
 
 BUGS = sorted(set(MUTATORS) - {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"})
 """Those in synchronisation."""
@@ -33,13 +34,11 @@ def run(product: PreciseProduct, inputs: list[np.ndarray], stage: str, target: s
     return result, str(module)
 
 
-@pytest.mark.parametrize("product", PRECISE, ids=str)
-def test_integers_are_exact(product: PreciseProduct) -> None:
+@combined({"product": PRECISE}, turns={"stage, target": [("tile", "sm_90a"), ("gpu", "sm_90a"), ("gpu", "sm_90")]})
+def test_integers_are_exact(product: PreciseProduct, stage: str, target: str) -> None:
     inputs = product.integers()
-    expected = product.exact(inputs)
-    for stage, target in (("tile", "sm_90a"), ("gpu", "sm_90a"), ("gpu", "sm_90")):
-        result, _ = run(product, inputs, stage, target)
-        np.testing.assert_array_equal(result, expected.astype(result.dtype), err_msg=f"{stage} {target}")
+    result, _ = run(product, inputs, stage, target)
+    np.testing.assert_array_equal(result, product.exact(inputs).astype(result.dtype))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

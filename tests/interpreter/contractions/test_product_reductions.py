@@ -13,6 +13,7 @@ from mlirfuse import interpreter
 from tests.support.contractions.product_reductions import CASES, OPERANDS, Case, K, M, N, over_batch, rows_of_squares
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.pairwise import combined
 
 SCHEDULES = {
     "mma": (64, 32, 1, "last_block", "mma", False),
@@ -25,8 +26,7 @@ SCHEDULES = {
 HALF = [case for case in CASES if case.shapes[:2] == OPERANDS and case.dtype == "float16"]
 
 
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@combined({"case": CASES}, turns={"stage": ["tile", "gpu"]})
 def test_one_kernel(case: Case, stage: str) -> None:
     inputs = case.inputs()
     module = module_at(stage, case.fn, specs_of(inputs))
@@ -35,8 +35,7 @@ def test_one_kernel(case: Case, stage: str) -> None:
         case.check(interpreter.run(module, case.fn.__name__, inputs, order="random", seed=seed), inputs)
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
-@pytest.mark.parametrize("case", HALF, ids=str)
+@combined({"case": HALF}, turns={"name": SCHEDULES})
 def test_pinned_schedules(case: Case, name: str) -> None:
     m, n, split, reduction, instruction, swapped = SCHEDULES[name]
     schedule = pinned_schedule(Product(M, N, K, "nt", "float16"), m, n, split, reduction, instruction, swapped)

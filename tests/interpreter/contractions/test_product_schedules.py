@@ -16,8 +16,9 @@ from mlirfuse import interpreter
 from mlirfuse.errors import PassError, ScheduleError
 from tests.support.contractions.product_schedules import ScheduledProduct, scheduled_product
 from tests.support.harnesses.compiling import module_at
+from tests.support.pairwise import FULL
 
-PRODUCTS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "200")) // 4
+PRODUCTS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "200" if FULL else "100")) // 4
 
 
 def at(stage: str, case: ScheduledProduct) -> ir.Module:

@@ -11,6 +11,7 @@ from mlirfuse.support.dtypes import dtype_of
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.contractions.prologues import CASES, Case, K, M, N
 from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.pairwise import combined
 
 SCHEDULES = {
     "mma": (64, 32, 1, "last_block", "mma", False),
@@ -21,8 +22,7 @@ SCHEDULES = {
 PLAIN = [case for case in CASES if case.shapes[0][-1] == K and case.dtypes[1:] != ("float32",)]
 
 
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@combined({"case": CASES}, turns={"stage": ["tile", "gpu"]})
 def test_one_kernel(case: Case, stage: str) -> None:
     inputs = case.inputs()
     module = module_at(stage, case.fn, specs_of(inputs))
@@ -31,8 +31,7 @@ def test_one_kernel(case: Case, stage: str) -> None:
     case.check(result, inputs)
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
-@pytest.mark.parametrize("case", PLAIN, ids=str)
+@combined({"case": PLAIN}, turns={"name": SCHEDULES})
 def test_pinned_schedules(case: Case, name: str) -> None:
     m, n, split, reduction, instruction, swapped = SCHEDULES[name]
     schedule = pinned_schedule(Product(M, N, K, "nt", "float16"), m, n, split, reduction, instruction, swapped)
@@ -73,9 +72,13 @@ SHARED = [
 ]
 
 
-@pytest.mark.parametrize("rows", [24, "rows"])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
-@pytest.mark.parametrize(("fn", "flag", "shape"), [(fn, flag, s) for fn, flag, shapes in SHARED for s in shapes])
+@combined(
+    {
+        "fn, flag, shape": [(fn, flag, s) for fn, flag, shapes in SHARED for s in shapes],
+        "dtype": ["float16", "bfloat16", "float32", "int8"],
+    },
+    turns={"rows": [24, "rows"]},
+)
 def test_what_an_operand_shares_with_other_ops(fn, flag, shape, dtype: str, rows) -> None:
     """Square operands of one tile: reads of an argument for either operand and for the epilogue are the same op."""
     rng = np.random.default_rng(0)

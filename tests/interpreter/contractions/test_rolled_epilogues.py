@@ -9,11 +9,11 @@ from mlirfuse import interpreter
 from mlirfuse.passes.gpu import roll_stores
 from tests.support.contractions.heavy_epilogues import FUNCTIONS, SCHEDULES, inputs_of
 from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.pairwise import combined
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_loops_compute_what_unrolled_code_does(name: str, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@combined({"schedule": SCHEDULES}, turns={"name": FUNCTIONS})
+def test_loops_compute_what_unrolled_code_does(schedule: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fn, inputs = FUNCTIONS[name], inputs_of(name, 264, 168, 72)
     results = []
     for long in (0, 10**9):

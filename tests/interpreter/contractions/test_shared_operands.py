@@ -22,6 +22,7 @@ from tests.support.contractions.shared_operands import (
     scheduled_at,
     schedules_of,
 )
+from tests.support.pairwise import combined
 
 FORMS: dict[str, dict[str, Any]] = {
     "persistent": {"persistent": True, "raster": 8},
@@ -38,18 +39,23 @@ def run_exactly(case: Shared, module: ir.Module) -> None:
         np.testing.assert_array_equal(np.asarray(result).astype(np.float64), expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "target"),
-    [*((name, "sm_90a") for name in CASES), ("gated", "sm_80"), ("two_inputs", "sm_80"), ("batched", "sm_80")],
+@combined(
+    {
+        "name, target": [
+            *((name, "sm_90a") for name in CASES),
+            *((name, "sm_80") for name in ("gated", "two_inputs", "batched")),
+        ]
+    },
+    turns={"place": ["first", "middle", "last"]},
 )
-def test_candidates(name: str, target: str) -> None:
+def test_candidates(name: str, target: str, place: str) -> None:
     """The first, the last and one between of the candidates; all of them were run once."""
     case = CASES[name]
     found = schedules_of(case, target)
-    for schedule in {found[0]: None, found[len(found) // 2]: None, found[-1]: None}:
-        module = scheduled_at("gpu", case, schedule, target)
-        assert ("fuse.warpgroup_mma" in str(module)) == (schedule.contraction.instruction == "wgmma")
-        run_exactly(case, module)
+    schedule = found[{"first": 0, "middle": len(found) // 2, "last": -1}[place]]
+    module = scheduled_at("gpu", case, schedule, target)
+    assert ("fuse.warpgroup_mma" in str(module)) == (schedule.contraction.instruction == "wgmma")
+    run_exactly(case, module)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
 from tests.support.contractions.warpgroup_epilogues import CASES, epilogue_inputs
 from tests.support.contractions.warpgroup_schedules import warpgroup_schedule
 from tests.support.harnesses.compiling import module_at
+from tests.support.pairwise import combined
 
 SCHEDULES = {
     "tiles": warpgroup_schedule(128, 64),
@@ -23,16 +23,14 @@ SCHEDULES = {
 }
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", CASES)
-def test_epilogues(name: str, schedule: str) -> None:
+@combined({"name": CASES, "schedule": SCHEDULES}, turns={"stage": ["tile", "gpu"]})
+def test_epilogues(name: str, schedule: str, stage: str) -> None:
     fn, _, reference = CASES[name]
     inputs = epilogue_inputs(name)
     specs = [mf.TensorSpec(array.shape, "float16") for array in inputs]
     expected = reference(*(a.astype(np.float64) for a in inputs))
-    for stage in ("tile", "gpu"):
-        module = module_at(stage, fn, specs, SCHEDULES[schedule])
-        assert "fuse.warpgroup_mma" in str(module)
-        results = interpreter.run(module, fn.__name__, inputs, order="random")
-        for result, want in zip(results, expected, strict=True):
-            np.testing.assert_array_equal(result.astype(np.float64), want, err_msg=stage)
+    module = module_at(stage, fn, specs, SCHEDULES[schedule])
+    assert "fuse.warpgroup_mma" in str(module)
+    results = interpreter.run(module, fn.__name__, inputs, order="random")
+    for result, want in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result.astype(np.float64), want)

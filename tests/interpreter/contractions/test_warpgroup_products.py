@@ -151,9 +151,12 @@ def test_clusters_share_an_operand(product: Product, m: int, n: int, cluster: in
         "cluster": [2, 4],
         "persistent_loop": [{"persistent": True}, {"consumer_groups": 2}],
         "raster": [1, 2, 3],
-    }
+    },
+    turns={"seed": range(2)},
 )
-def test_clusters_loop_the_tiles(stage: str, cluster: int, persistent_loop: dict[str, Any], raster: int) -> None:
+def test_clusters_loop_the_tiles(
+    stage: str, cluster: int, persistent_loop: dict[str, Any], raster: int, seed: int
+) -> None:
     """Several waves of them, for blocks that stay neighbours; of five SMs four have one."""
     product = Product(392, 64 * 3 * cluster - 8, 200, "nt")
     schedule = warpgroup_schedule(64, 64, cluster=cluster, **persistent_loop)
@@ -161,9 +164,8 @@ def test_clusters_loop_the_tiles(stage: str, cluster: int, persistent_loop: dict
     schedule = replace(schedule, contraction=replace(schedule.contraction, raster=raster))
     module = module_at(stage, product.fn, product.specs, schedule)
     assert f"peers = {cluster}" in str(module)
-    for seed in range(2):
-        (result,) = interpreter.run(module, product.form, product.inputs(), order="random", seed=seed, sms=5)
-        np.testing.assert_array_equal(result, product.expected(product.inputs()))
+    (result,) = interpreter.run(module, product.form, product.inputs(), order="random", seed=seed, sms=5)
+    np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
 @pytest.mark.parametrize("resident", [1, 2, 5])
@@ -205,17 +207,17 @@ def test_the_next_tile_waits_for_the_stores_that_read_its_subtiles(stage: str, n
     np.testing.assert_array_equal(result, product.expected(product.inputs()).astype(result.dtype))
 
 
-@pytest.mark.parametrize("resident", [1, 2, 5])
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_consumer_groups_alternate_over_the_tiles(stage: str, resident: int) -> None:
+@combined(
+    {"m, k": [(520, 328), (640, 64), (904, 456), (64, 128)], "resident": [1, 2, 5]}, turns={"stage": ["tile", "gpu"]}
+)
+def test_consumer_groups_alternate_over_the_tiles(m: int, k: int, resident: int, stage: str) -> None:
     """Tiles by the odd number, so that a consumer group has one more than the other; fewer and more steps than
     stages.
     """
-    for m, k in ((520, 328), (640, 64), (904, 456), (64, 128)):
-        product = Product(m, 72, k, "nt")
-        module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, consumer_groups=2))
-        (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=resident)
-        np.testing.assert_array_equal(result, product.expected(product.inputs()))
+    product = Product(m, 72, k, "nt")
+    module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, consumer_groups=2))
+    (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=resident)
+    np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
 PING_PONG_MUTANTS = {
@@ -246,15 +248,16 @@ def test_mutants_of_ping_pong_are_caught(name: str) -> None:
     _expect_caught(module, product, PING_PONG_MUTANTS[name], seeds=6, resident=2)
 
 
-@combined({"stage": ["tile", "gpu"], "promote": [1, 2, 5, 99], "persistent": [False, True]})
-def test_sums_are_promoted(stage: str, promote: int, persistent: bool) -> None:
+@combined(
+    {"promote": [1, 2, 5, 99], "k": [64, 640, 712]}, turns={"stage": ["tile", "gpu"], "persistent": [False, True]}
+)
+def test_sums_are_promoted(promote: int, k: int, stage: str, persistent: bool) -> None:
     """Steps that are a multiple of what is summed at once, and others, or fewer."""
-    for k in (64, 640, 712):
-        product = Product(136, 72, k, "nt")
-        schedule = warpgroup_schedule(128, 64, promote=promote, persistent=persistent)
-        module = module_at(stage, product.fn, product.specs, schedule)
-        (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=2)
-        np.testing.assert_array_equal(result, product.expected(product.inputs()))
+    product = Product(136, 72, k, "nt")
+    schedule = warpgroup_schedule(128, 64, promote=promote, persistent=persistent)
+    module = module_at(stage, product.fn, product.specs, schedule)
+    (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=2)
+    np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
 SHARED = Product(136, 256, 640, "nt")
