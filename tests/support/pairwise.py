@@ -25,7 +25,7 @@ def some(values: Iterable[Any], number: int) -> list[Any]:
     return full if FULL else [full[i] for i in sorted(random.Random(0).sample(range(len(full)), number))]
 
 
-def count(full: int, some: int) -> int:
+def examples(full: int, some: int) -> int:
     """How many random cases a test takes: `full` in `make test-full`, else `some`."""
     return full if FULL else some
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 import mlirfuse as mf
 from tests.support.equations import Einsum, einsums
+from tests.support.pairwise import examples
 
 FORMS = [
     ("bijk,bklj->bli", (2, 3, 4, 8), (2, 8, 5, 4)),  # two summed dimensions in either order
@@ -44,7 +45,7 @@ def test_forms(equation, shapes, dtype) -> None:
     assert actual.dtype == dtype
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40, 20), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(einsums(most_operands=3, largest=5))
 def test_random_equations_in_kernels(example: Einsum) -> None:
     arrays = example.arrays()

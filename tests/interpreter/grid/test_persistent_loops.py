@@ -43,19 +43,17 @@ def with_grid_reduction(grid_reduction: str, backward: Backward, stage: str, **c
     return looping(backward, stage, F16, grid_reduction=grid_reduction, **changes)
 
 
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("name", NAMES)
-def test_the_last_block_combines_in_any_order_with_any_residency(name: str, stage: str) -> None:
+@combined({"name": NAMES, "resident": [1, 2, None]}, turns={"stage": ["tile", "gpu"]})
+def test_the_last_block_combines_in_any_order_with_any_residency(name: str, resident: int | None, stage: str) -> None:
     backward = BACKWARD[name]
     module = with_grid_reduction("last_block", backward, stage)
     assert "fuse.cooperative" not in str(module)
     assert "fuse.semaphore_wait" not in str(module)
     for rows in (1, ROWS):
         inputs = backward.inputs(rows, COLUMNS, F16, seed=rows)
-        for resident in (1, 2, None):
-            for order in ORDERS:
-                results = interpreter.run(module, name, inputs, sms=SMS, resident=resident, **order)
-                backward.check(results, inputs)
+        for order in ORDERS:
+            results = interpreter.run(module, name, inputs, sms=SMS, resident=resident, **order)
+            backward.check(results, inputs)
 
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])

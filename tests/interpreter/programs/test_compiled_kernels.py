@@ -49,8 +49,9 @@ def test_sizes(name: str, dtype: str, columns: int, rows: int, order: dict[str, 
     run_rows(family, columns, DTYPES[dtype], (rows, order))
 
 
-@pytest.mark.parametrize(("name", "columns"), [*product(("layer_norm", "softmax"), HUGE), ("column_sums", 65536)])
-@pytest.mark.parametrize("dtype", DTYPES)
+@combined(
+    {"name, columns": [*product(("layer_norm", "softmax"), HUGE), ("column_sums", 65536)]}, turns={"dtype": DTYPES}
+)
 def test_huge_rows(name: str, dtype: str, columns: int) -> None:
     run_rows(FAMILIES[name], columns, DTYPES[dtype], (1, ORDERS[0]), (2, ORDERS[1]))
 
@@ -109,11 +110,8 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 
 
 @combined(
-    {
-        "name": ["layer_norm", "softmax"],
-        "schedule": SCHEDULES,
-        "columns, vector": [(1000, 8), (257, 1), (24, 8), (1026, 2)],
-    }
+    {"name": ["layer_norm", "softmax"], "schedule": SCHEDULES},
+    turns={"columns, vector": [(1000, 8), (257, 1), (24, 8), (1026, 2)]},
 )
 def test_forced_schedules(name: str, schedule: str, columns: int, vector: int) -> None:
     family = FAMILIES[name]

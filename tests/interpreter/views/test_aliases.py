@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mlirfuse as mf
+from tests.support.pairwise import examples
 from tests.support.views.chains import apply, chains
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
@@ -36,7 +37,7 @@ def strides(x: np.ndarray) -> list[int]:
     return [stride for extent, stride in zip(x.shape, x.strides, strict=True) if extent > 1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150, 75), deadline=None)
 @given(st.data())
 def test_chains_are_views_where_numpy_makes_views(data: st.DataObject) -> None:
     x = array(data)
@@ -55,7 +56,7 @@ def test_chains_are_views_where_numpy_makes_views(data: st.DataObject) -> None:
         assert not np.shares_memory(result, x)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60, 30), deadline=None)
 @given(st.data())
 def test_kernels_read_and_results_show_chains(data: st.DataObject) -> None:
     x = array(data)
@@ -67,7 +68,7 @@ def test_kernels_read_and_results_show_chains(data: st.DataObject) -> None:
     assert kernels <= 3
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40, 20), deadline=None)
 @given(st.data())
 def test_reductions_read_chains(data: st.DataObject) -> None:
     x = array(data)

@@ -11,6 +11,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse import interpreter
 from tests.support.harnesses.compiling import module_at, row_schedule, specs_of
+from tests.support.pairwise import combined
 
 FOLDED: dict[str, tuple[Callable[[Any], Any], float]] = {
     "a difference": (lambda x: x - x, 0),
@@ -76,8 +77,7 @@ def test_a_shifted_layout_that_the_caller_chose() -> None:
     np.testing.assert_array_equal(result, x)
 
 
-@pytest.mark.parametrize("name", FOLDED)
-@pytest.mark.parametrize("rows", [8, 300])
+@combined({"name": FOLDED}, turns={"rows": [8, 300]})
 def test_an_operand_of_a_product_that_is_read_nowhere(name: str, rows: int) -> None:
     """What is left of it is a mask behind the last of 33 columns, which no read gives a layout."""
     fold, number = FOLDED[name]

@@ -101,12 +101,12 @@ def test_two_steps_and_a_total_fit(shape: tuple[int, ...], dtype: str) -> None:
     assert all(r.shared_bytes <= target.shared_per_block for r in compiled.resources)
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
-def test_rows_of_any_size_compile(name: str, dtype: str) -> None:
+@combined(
+    {"name": ["rms_norm_backward", "layer_norm_backward"], "columns": [*SAMPLE[::4], 24577, 100000, 131072]},
+    turns={"dtype": ["bfloat16", "float16", "float32"]},
+)
+def test_rows_of_any_size_compile(name: str, columns: int, dtype: str) -> None:
     """As persistent loops as far as a cluster holds a row, and as kernels apart beyond."""
-    target = target_of("sm_90a")
-    for columns in (*SAMPLE[::4], 24577, 100000, 131072):
-        backward = BACKWARD[name]
-        compiled = mf.fuse(backward.fn, target="sm_90a").lower(*backward.specs(columns, DTYPES[dtype])).compile()
-        assert all(r.shared_bytes <= target.shared_per_block for r in compiled.resources)
+    target, backward = target_of("sm_90a"), BACKWARD[name]
+    compiled = mf.fuse(backward.fn, target="sm_90a").lower(*backward.specs(columns, DTYPES[dtype])).compile()
+    assert all(r.shared_bytes <= target.shared_per_block for r in compiled.resources)
