@@ -88,16 +88,21 @@ class Product:
 
     @property
     def specs(self) -> list[mf.TensorSpec]:
-        return [mf.TensorSpec(a.shape, self.dtype) for a in self.inputs()]
+        return [mf.TensorSpec(shape, self.dtype) for shape in self.shapes]
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        left = (self.m, self.k) if self.form[0] == "n" else (self.k, self.m)
+        right = (self.k, self.n) if self.form[1] == "n" else (self.n, self.k)
+        return (*self.batch[0], *left), (*self.batch[1], *right)
 
     def inputs(self, seed: int = 0) -> list[np.ndarray]:
         """Operands whose every partial sum the accumulator holds exactly, and the result's type too."""
         rng = np.random.default_rng(seed)
-        left = (self.m, self.k) if self.form[0] == "n" else (self.k, self.m)
-        right = (self.k, self.n) if self.form[1] == "n" else (self.n, self.k)
-        x = rng.integers(-2, 3, (*self.batch[0], *left))
+        left, right = self.shapes
+        x = rng.integers(-2, 3, left)
         # Few elements of a row that are not 0 keep the results small enough for 8 bits.
-        w = rng.integers(-1, 2, (*self.batch[1], *right)) * (rng.random((*self.batch[1], *right)) < 8 / self.k)
+        w = rng.integers(-1, 2, right) * (rng.random(right) < 8 / self.k)
         return [x.astype(DTYPES[self.dtype]), w.astype(DTYPES[self.dtype])]
 
     def expected(self, inputs: Sequence[np.ndarray]) -> np.ndarray:
