@@ -80,13 +80,18 @@ class Access:
         self._by_thread_only = active is None
         flat: Any = lanewise(memref.offset, ndim)
         for index, extent, stride in zip(indices, memref.shape, memref.strides, strict=True):
+            if index.size == 1 and isinstance(extent, int) and isinstance(stride, int):
+                at = index.item()  # of all threads: numbers are much faster than arrays of one
+                if 0 <= at < extent:
+                    flat = flat + at * stride
+                    continue
             outside = _outside(np.asarray(index, np.int64), lanewise(extent, ndim))
             if np.count_nonzero(outside):  # much faster than `any` on small arrays
                 self._require(~outside, "out-of-bounds access")
             flat = flat + (index if isinstance(stride, int) and stride == 1 else index * lanewise(stride, ndim))
         self.flat = np.asarray(flat, np.int64)
         if self.flat.ndim < ndim:
-            self.flat = self.flat.reshape((1,) * ndim)
+            self.flat = self.flat.reshape((1,) * (ndim - self.flat.ndim) + self.flat.shape)
         outside = _outside(self.flat, memref.buffer.nbytes // memref.dtype.itemsize)
         if np.count_nonzero(outside):
             self._require(~outside, f"out-of-bounds access: outside of the {memref.buffer.nbytes} bytes of the buffer")
