@@ -60,12 +60,8 @@ def test_rows_over_clusters(name: str, columns: int, order: dict[str, Any]) -> N
     backward.check(interpreter.run(module, name, inputs, sms=8, **order), inputs)
 
 
-@pytest.mark.parametrize(
-    ("stage", "dtype"),
-    [("linalg", "bfloat16"), ("tile", "bfloat16"), *(("gpu", dtype) for dtype in DTYPES)],
-)
-@pytest.mark.parametrize("name", BACKWARD)
-def test_levels_and_dtypes(name: str, stage: str, dtype: str) -> None:
+@combined({"name": BACKWARD, "dtype": DTYPES}, turns={"stage": ["linalg", "tile", "gpu"]})
+def test_levels_and_dtypes(name: str, dtype: str, stage: str) -> None:
     backward = BACKWARD[name]
     inputs = backward.inputs(37, 320, DTYPES[dtype])
     backward.check(interpreter.run(module_of(backward, 320, DTYPES[dtype], stage), name, inputs), inputs)
