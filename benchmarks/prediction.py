@@ -33,7 +33,8 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 
 RESULTS = tuple(
-    Path(__file__).parent / "results" / name for name in ("candidates-h200.json", "candidates_later-h200.json")
+    Path(__file__).parent / "results" / f"{name}-h200.json"
+    for name in ("candidates", "candidates_later", "candidates_norms")
 )
 NEAR = 1.25
 """Ratio of predicted to measured time, or its inverse, up to which a prediction is near."""

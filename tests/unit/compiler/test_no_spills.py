@@ -25,6 +25,14 @@ def _layer_norm(x, w, b):
     return (x - mf.mean(x, axis=-1, keepdims=True)) / scale * w + b
 
 
+def _norm_gradients(dy, x, w, mean, rstd):
+    g, n = mf.astype(dy, mf.float32), (mf.astype(x, mf.float32) - mean) * rstd
+    gw = g * w
+    along = mf.mean(gw * n, axis=-1, keepdims=True)
+    dx = (gw - n * along - mf.mean(gw, axis=-1, keepdims=True)) * rstd
+    return mf.astype(dx, x.dtype), mf.sum(g * n, axis=0), mf.sum(g, axis=0)
+
+
 def _shifted(x):
     return mf.log1p(mf.erf(x)) * mf.std(mf.log1p(x), axis=-1, keepdims=True)
 
@@ -41,7 +49,10 @@ def _spec(*shape, dtype=mf.float32):
 CASES = {
     "standardized in float64": (_standardized, [_spec(8192, 127, dtype=mf.float64)]),
     "softmax across": (_softmax, [_spec(64, 129, 257, dtype=mf.float64)]),
-    "odd LayerNorm": (_layer_norm, [_spec(1024, 5141, dtype=mf.float16)] + [_spec(5141, dtype=mf.float16)] * 2),
+    "gradients of a LayerNorm": (
+        _norm_gradients,
+        [*[_spec(4096, 5140, dtype=mf.bfloat16)] * 2, _spec(5140, dtype=mf.bfloat16), *[_spec(4096, 1)] * 2],
+    ),
 }
 
 
