@@ -71,11 +71,8 @@ def test_finer_vectors_leave_no_padding() -> None:
 
 
 def test_spilled_fragments_keep_their_order_where_columns_meet_them_early() -> None:
-    problem = _layer_norm(65536)
-    late, early = (
-        [c.schedule for c in row_candidates(replace(problem, early_column_bytes=n), TARGET) if c.schedule.shared_spill]
-        for n in (0, 4)
-    )
+    problems = [replace(_layer_norm(65536), early_column_bytes=n) for n in (0, 4)]
+    late, early = ([c.schedule for c in row_candidates(p, TARGET) if c.schedule.shared_spill] for p in problems)
     assert early == [replace(schedule, in_order=True) for schedule in late] != []
 
 
