@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mlir import ir
 from mlir.rewrite import PatternRewriter, RewritePatternSet, walk_and_apply_patterns
@@ -67,6 +67,17 @@ def number_of(value: ir.Value) -> float | None:
     if isinstance(attribute, ir.DenseFPElementsAttr):
         return ir.FloatAttr(attribute.get_splat_value()).value if attribute.is_splat else None
     return attribute.value if isinstance(attribute, ir.FloatAttr) else None
+
+
+def makers(values: Iterable[ir.Value]) -> Iterator[ir.Operation]:
+    """The ops that values are computed by, through operands; not what loops carry or regions yield."""
+    open_, seen = list(values), set[ir.Operation]()
+    while open_:
+        maker = defining_op(open_.pop())
+        if maker is not None and maker not in seen:
+            seen.add(maker)
+            yield maker
+            open_.extend(maker.operands)
 
 
 def backward_slice(values: Iterable[ir.Value], ops: Sequence[ir.Operation]) -> set[ir.Operation]:

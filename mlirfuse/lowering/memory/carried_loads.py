@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,9 +9,9 @@ from mlir import ir
 from mlir.dialects import arith, math, nvvm
 
 from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.memory.optimization_barriers import register_bits
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import defining_op, ops_named
+from mlirfuse.support.rewriting import makers, ops_named
 
 _THREADS = ("gpu.thread_id", "gpu.lane_id", "nvvm.read.ptx.sreg.tid.x", "nvvm.read.ptx.sreg.laneid")
 
@@ -83,18 +82,7 @@ def _is_carried(load: ir.Operation) -> bool:
 def _differs(load: ir.Operation) -> bool:
     """Whether the index of a load is computed from the number of the thread, as far as its ops tell."""
     _, *place = load.operands
-    return any(op.name in _THREADS for op in _makers(place))
-
-
-def _makers(values: list[ir.Value]) -> Iterator[ir.Operation]:
-    """The ops that values are computed by, without what loops carry."""
-    left, seen = list(values), set[ir.Operation]()
-    while left:
-        maker = defining_op(left.pop())
-        if maker is not None and maker not in seen:
-            seen.add(maker)
-            yield maker
-            left.extend(maker.operands)
+    return any(op.name in _THREADS for op in makers(place))
 
 
 def _zero() -> ir.Value:
@@ -105,8 +93,7 @@ def _zero() -> ir.Value:
 
 def _end_with_own(loaded: ir.Value, zero: ir.Value) -> None:
     """Lets the steps of the loop around a load yield the number of each thread."""
-    element = from_mlir(loaded.type)
-    bits = ir.IntegerType.get_signless(element.bits if element.kind != "bool" else 1)
+    bits = ir.IntegerType.get_signless(register_bits(loaded.type))
     (end,) = {use.owner.operation for use in loaded.uses}
     with ir.InsertionPoint(end), end.location:
         plain = loaded if loaded.type == bits else arith.bitcast(bits, loaded)

@@ -70,7 +70,7 @@ def _bits(value: ir.Value) -> ir.Value:
     if isinstance(value.type, ir.VectorType):
         value = vector.ToElementsOp(value).results[0]
     i32 = ir.IntegerType.get_signless(32)
-    bits = _width(value.type)
+    bits = register_bits(value.type)
     integer = ir.IntegerType.get_signless(bits)
     raw = value if value.type == integer else arith.bitcast(integer, value)
     if bits == 32:
@@ -78,7 +78,7 @@ def _bits(value: ir.Value) -> ir.Value:
     return arith.extui(i32, raw) if bits < 32 else arith.trunci(i32, raw)
 
 
-def _width(element: ir.Type) -> int:
+def register_bits(element: ir.Type) -> int:
     """Bits of a number in a register, where a bool is one, and not the byte that it is in memory."""
     return 1 if str(element) == "i1" else from_mlir(element).bits
 
@@ -87,7 +87,7 @@ def _opaque(value: ir.Value, zero: ir.Value) -> ir.Value | None:
     """The value after its exclusive-or; None where its bits are not whole registers."""
     vector_type = value.type if isinstance(value.type, ir.VectorType) else None
     element = vector_type.element_type if vector_type else value.type
-    bits = _width(element) * (prod(vector_type.shape) if vector_type else 1)
+    bits = register_bits(element) * (prod(vector_type.shape) if vector_type else 1)
     if vector_type is None and bits == 16:
         i16 = ir.IntegerType.get_signless(16)
         return arith.bitcast(element, arith.xori(arith.bitcast(i16, value), arith.trunci(i16, zero)))

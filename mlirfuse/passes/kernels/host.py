@@ -7,7 +7,7 @@ from collections import Counter
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
-from mlirfuse.support.rewriting import defining_op
+from mlirfuse.support.rewriting import defining_op, makers
 
 
 def calls(function: ir.Operation) -> list[ir.Operation]:
@@ -34,16 +34,7 @@ def launches(module: ir.Operation, function: ir.Operation) -> dict[ir.Operation,
 
 def depends_on(value: ir.Value, op: ir.Operation) -> bool:
     """Whether a value of a host function is computed from results of `op`."""
-    open_, seen = [value], set[ir.Operation]()
-    while open_:
-        owner = defining_op(open_.pop())
-        if owner is None or owner in seen:
-            continue
-        if owner == op:
-            return True
-        seen.add(owner)
-        open_ += owner.operands
-    return False
+    return any(maker == op for maker in makers([value]))
 
 
 def order_host_ops(function: ir.Operation) -> None:

@@ -18,6 +18,7 @@ from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import Count, KernelFrame, count_expr, dynamic_extent, ragged_dims, tile_offsets
+from mlirfuse.tiling.reduction.compensated_sums import CompensatedSums
 from mlirfuse.tiling.reduction.reduction_ops import (
     apply,
     combine,
@@ -27,7 +28,6 @@ from mlirfuse.tiling.reduction.reduction_ops import (
     neutral_tile,
     subtract,
 )
-from mlirfuse.tiling.reduction.totals import Totals
 from mlirfuse.tiling.sync.dynamic_tail import DynamicTail
 from mlirfuse.tiling.tiles import Shape, index
 from mlirfuse.tiling.transfers import TileTransfers
@@ -67,7 +67,7 @@ class BlockLoop:
     def period(self) -> int:
         """Tiles after which a block restarts from the neutral elements; 0 for never.
 
-        It stores a partial then, or adds it to its totals where the host has to know how many partials there are.
+        It stores a partial then, or adds it to a sum where the host has to know how many partials there are.
         """
         assert self.schedule.persistent_loop is not None  # checked by the pass
         return self.schedule.persistent_loop.period
@@ -96,11 +96,11 @@ class BlockLoop:
         return bool(self.period) and not self._returns_partials
 
     @property
-    def _totals(self) -> Totals:
+    def _compensated(self) -> CompensatedSums:
         """What adds up the periods of a block's partials: of sums of floating-point numbers, which round."""
         adds_up = self.period and not self._stores_each_period
         sums = [n for n, s in enumerate(self.plan.reductions) if combiner_of(s).name == "arith.addf"]
-        return Totals(self.period, tuple(sums) if adds_up else ())
+        return CompensatedSums(self.period, tuple(sums) if adds_up else ())
 
     @property
     def early_accumulators(self) -> bool:
@@ -159,7 +159,7 @@ class BlockLoop:
         """
         first, end, step = bounds
         ragged = ragged_dims(self.space, self.tile) & frozenset(self.plan.outer_dims)
-        start = [*partials, *self._totals.start(partials), *([index(0)] if self.period else [])]
+        start = [*partials, *self._compensated.start(partials), *([index(0)] if self.period else [])]
         whole = self._whole_tiles(ragged)
         if whole is not None:
             most = arith.MinUIOp(whole, end).result
@@ -167,7 +167,7 @@ class BlockLoop:
                 column, partials, (first, most, step), [*start, first], frozenset(), periods, block
             )
         results = self._loop(column, partials, (first, end, step), start, ragged, periods, block)
-        return self._totals.end(results[: len(partials)], results[len(partials) :])
+        return self._compensated.end(results[: len(partials)], results[len(partials) :])
 
     def _loop(
         self,
@@ -181,8 +181,8 @@ class BlockLoop:
     ) -> list[ir.Value]:
         """Emits one loop over tiles that may reach past the end of the data in `ragged` dimensions.
 
-        It carries the accumulators and totals, with periods the number of tiles done, and, if there is one more value
-        in `start`, the number of the block's next tile.
+        It carries the accumulators, with periods their sums and the number of tiles done, and, if there is one more
+        value in `start`, the number of the block's next tile.
         """
         loop = scf.ForOp(*bounds, list(start))
         with ir.InsertionPoint(loop.body):
@@ -196,13 +196,13 @@ class BlockLoop:
             accumulators = self._emit_tile(TileEmitter(own, dict(column.values)), carried[: len(partials)])
             counted = len(partials)
             if self.period:
-                counted += len(self._totals.start(partials))
+                counted += self._compensated.count
                 done = arith.AddIOp(carried[counted], index(1)).result
                 if self._stores_each_period:
                     accumulators = self._store_each_period(column, accumulators, partials, done, periods, block)
                 else:
-                    totals = carried[len(partials) : counted]
-                    accumulators = self._totals.after_tile(accumulators, totals, partials, done)
+                    sums = carried[len(partials) : counted]
+                    accumulators = self._compensated.after_tile(accumulators, sums, partials, done)
                 accumulators.append(done)
                 counted += 1
             if len(carried) > counted:

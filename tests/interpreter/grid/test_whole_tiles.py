@@ -47,7 +47,7 @@ def test_partials_of_periods(rows: int, grid_reduction: str) -> None:
         np.testing.assert_array_equal(got, exact)
 
 
-def test_totals_keep_what_additions_lose() -> None:
+def test_compensated_sums_keep_what_additions_lose() -> None:
     """Ones beside 2^25, of which a plain sum loses all: each block has some at first, and a second kernel adds two."""
     x = np.ones((400, 64), np.float32)
     x[:8] = 1 << 25

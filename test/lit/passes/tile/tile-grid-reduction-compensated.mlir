@@ -4,28 +4,28 @@
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A second kernel gets one partial a block: each period is added to a total, with what the total lost. Maxima lose
-// nothing, and have no totals.
-// CHECK-LABEL: func.func private @totals_0_kernel(
+// A second kernel gets one partial a block: each period is added to a sum, with what the sum lost. Maxima lose
+// nothing, and have no such sum.
+// CHECK-LABEL: func.func private @sums_0_kernel(
 // CHECK: scf.forall (%[[B:.*]]) in (24)
 // CHECK: %[[WHOLE:.*]]:6 = scf.for
-// CHECK: %[[LOOP:.*]]:5 = scf.for {{.*}} iter_args(%{{.*}} = %[[WHOLE]]#0, %{{.*}} = %[[WHOLE]]#1, %[[TOTAL:.*]] = %[[WHOLE]]#2, %[[LOST:.*]] = %[[WHOLE]]#3, %[[BEFORE:.*]] = %[[WHOLE]]#4)
+// CHECK: %[[LOOP:.*]]:5 = scf.for {{.*}} iter_args(%{{.*}} = %[[WHOLE]]#0, %{{.*}} = %[[WHOLE]]#1, %[[BEFORE_SUM:.*]] = %[[WHOLE]]#2, %[[LOST:.*]] = %[[WHOLE]]#3, %[[BEFORE:.*]] = %[[WHOLE]]#4)
 // CHECK-DAG: %[[SUM:.*]] = arith.addf
 // CHECK-DAG: %[[DONE:.*]] = arith.addi %[[BEFORE]], %c1
 // CHECK: %[[REST:.*]] = arith.remui %[[DONE]], %c8
 // CHECK: %[[DUE:.*]] = arith.cmpi eq, %[[REST]], %c0
 // CHECK: scf.if %[[DUE]]
 // CHECK: %[[TERM:.*]] = arith.subf %[[SUM]], %[[LOST]]
-// CHECK: %[[MORE:.*]] = arith.addf %[[TOTAL]], %[[TERM]]
-// CHECK: %[[ADDED:.*]] = arith.subf %[[MORE]], %[[TOTAL]]
+// CHECK: %[[MORE:.*]] = arith.addf %[[BEFORE_SUM]], %[[TERM]]
+// CHECK: %[[ADDED:.*]] = arith.subf %[[MORE]], %[[BEFORE_SUM]]
 // CHECK: %[[NEW:.*]] = arith.subf %[[ADDED]], %[[TERM]]
 // CHECK: scf.yield %[[MORE]], %[[NEW]]
 // CHECK: else
-// CHECK: scf.yield %[[TOTAL]], %[[LOST]]
+// CHECK: scf.yield %[[BEFORE_SUM]], %[[LOST]]
 // CHECK: %[[LEFT:.*]] = arith.subf %[[LOOP]]#0, %[[LOOP]]#3
 // CHECK: arith.addf %[[LOOP]]#2, %[[LEFT]]
-// CHECK-LABEL: func.func private @totals_0_second_stage_kernel(
-func.func private @totals_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<256xf32>)
+// CHECK-LABEL: func.func private @sums_0_second_stage_kernel(
+func.func private @sums_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<256xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
                   persistent_loop = {dims = array<i64: 0>, grid_reduction = "second_kernel", blocks = 24 : i64, second_stage_tile = array<i64: 8, 32>, second_stage_layout = #second_stage, period = 8 : i64}}} {
@@ -49,7 +49,7 @@ func.func private @totals_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<2
   return %sum, %max : tensor<256xf32>, tensor<256xf32>
 }
 
-func.func @totals(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<256xf32>) {
-  %0:2 = call @totals_0(%x) : (tensor<?x256xf32>) -> (tensor<256xf32>, tensor<256xf32>)
+func.func @sums(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<256xf32>) {
+  %0:2 = call @sums_0(%x) : (tensor<?x256xf32>) -> (tensor<256xf32>, tensor<256xf32>)
   return %0#0, %0#1 : tensor<256xf32>, tensor<256xf32>
 }
