@@ -57,13 +57,20 @@ def compiled(name: str, dtype: str, columns: int, *, choose_again: bool = False)
     return fused.lower(*backward.specs(columns, DTYPES[dtype])).compile(choose_again=choose_again)
 
 
-def with_form(name: str, columns: int, has_form: Callable[[mf.Schedule], bool]) -> tuple[mf.Schedule, str]:
-    """A backward kernel in bfloat16 whose blocks meet: its fastest schedule of a form, and the PTX."""
+def with_form(
+    name: str,
+    columns: int,
+    has_form: Callable[[mf.Schedule], bool],
+    *,
+    dtype: str = "bfloat16",
+    grid_reduction: str = "grid_sync",
+) -> tuple[mf.Schedule, str]:
+    """A backward kernel: its fastest schedule of a form, and the PTX of the kernel with the persistent loop."""
     backward = BACKWARD[name]
-    specs = backward.specs(columns, DTYPES["bfloat16"])
-    schedule = fastest(backward.fn, specs, has_form, grid_reduction="grid_sync")
+    specs = backward.specs(columns, DTYPES[dtype])
+    schedule = fastest(backward.fn, specs, has_form, grid_reduction=grid_reduction)
     lowered = mf.fuse(backward.fn, target="sm_90a", schedule=schedule).lower(*specs)
-    return schedule, lowered.compile(choose_again=False).as_text("ptx")
+    return schedule, next(iter(lowered.compile(choose_again=False).binaries.values())).ptx
 
 
 @pytest.mark.parametrize(("name", "dtype", "columns"), SAMPLE, ids=str)
@@ -108,12 +115,8 @@ def test_loops_over_partials_of_warps_are_not_unrolled(tmp_path: Path) -> None:
 )
 def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int, dtype: str, tmp_path: Path) -> None:
     """Loads of the next step's means are in flight until the exchange: no earlier wait is on the same scoreboard."""
-    backward = BACKWARD[name]
-    specs = backward.specs(columns, DTYPES[dtype])
     apart = lambda s: copies_tiles(s) and loop_of(s).row_values == "registers" and s.layout.cluster == 1  # noqa: E731
-    schedule = fastest(backward.fn, specs, apart, grid_reduction="grid_sync")
-    lowered = mf.fuse(backward.fn, target="sm_90a", schedule=schedule).lower(*specs)
-    ptx = lowered.compile(choose_again=False).as_text("ptx")
+    _, ptx = with_form(name, columns, apart, dtype=dtype)
     (persistent_loop,) = [
         loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)
     ]
@@ -129,12 +132,9 @@ def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int,
 @pytest.mark.parametrize("columns", [1600, 4096])
 def test_steps_wait_for_no_uniform_register(columns: int, tmp_path: Path) -> None:
     """All threads load one mean for the next step, which is not moved to a uniform register before it is there."""
-    backward = BACKWARD["layer_norm_backward"]
-    specs = backward.specs(columns, DTYPES["bfloat16"])
     two_rows = lambda s: copies_tiles(s) and loop_of(s).row_values == "registers" and s.tile[0] == 2  # noqa: E731
-    schedule = fastest(backward.fn, specs, two_rows, grid_reduction="second_kernel")
-    compiled = mf.fuse(backward.fn, target="sm_90a", schedule=schedule).lower(*specs).compile(choose_again=False)
-    code = sass_of(next(iter(compiled.binaries.values())).ptx, tmp_path)
+    _, ptx = with_form("layer_norm_backward", columns, two_rows, grid_reduction="second_kernel")
+    code = sass_of(ptx, tmp_path)
     (persistent_loop,) = [loop for loop in loops(code) if any(i.opcode.startswith("LDGSTS") for i in loop)]
     loaded = {i.operands.split(",")[0] for i in persistent_loop if i.opcode.startswith("LDG.")}
     assert loaded
