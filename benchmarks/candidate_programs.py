@@ -186,8 +186,20 @@ ROWS = (
 COLUMNS = ((50000, 1024), (4096, 4096), (512, 16384), (65536, 64), (1 << 20, 16), (128, 65536), (100, 100))
 
 
+def thin_products() -> Iterator[Program]:
+    """Products with few steps along k, whose time is that of their operands and results."""
+    for m, n, k in (
+        (802816, 256, 64), (802816, 64, 64), (802816, 96, 16), (50176, 240, 40), (11552, 816, 136), (25088, 256, 64),
+        (200704, 64, 256), (65536, 512, 128),
+    ):  # fmt: skip
+        yield Program("thin x @ w.T", lambda x, w: x @ w.T, ((m, k), (n, k)), ("float16",) * 2)
+    for p, q in ((32, 32768), (64, 262144)):
+        yield Program("thin w.T @ x", lambda w, x: w.T @ x, ((p, p), (p, q)), ("bfloat16",) * 2)
+
+
 def programs() -> Iterator[Program]:
     """All programs; their bytes lie between 64 KB and 512 MB."""
+    yield from thin_products()
     for rows, columns in ROWS:
         for dtype in ("float16", "float32"):
             yield Program("softmax", softmax, ((rows, columns),), (dtype,))
