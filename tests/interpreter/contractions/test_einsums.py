@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 import mlirfuse as mf
 from tests.support.equations import Einsum, einsums
-from tests.support.pairwise import examples
+from tests.support.pairwise import combined, examples
 
 FORMS = [
     ("bijk,bklj->bli", (2, 3, 4, 8), (2, 8, 5, 4)),  # two summed dimensions in either order
@@ -35,8 +35,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
-@pytest.mark.parametrize(("equation", "shapes"), [(e, s) for e, *s in FORMS])
+@combined({"equation, shapes": [(e, s) for e, *s in FORMS]}, turns={"dtype": [np.float32, np.float16, np.int32]})
 def test_forms(equation, shapes, dtype) -> None:
     rng = np.random.default_rng(1)
     arrays = [rng.integers(-1, 2, shape).astype(dtype) for shape in shapes]

@@ -10,6 +10,7 @@ from mlirfuse import interpreter
 from mlirfuse.compiler import pipeline
 from mlirfuse.passmanager.manager import run_pipeline
 from tests.support.contractions.int8_products import CASES, Case
+from tests.support.pairwise import combined
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -28,8 +29,7 @@ def _run(case: Case, target: str, inputs: list[np.ndarray]) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("target", ["sm_90a", "sm_80", "sm_120"])
+@combined({"case": CASES}, turns={"target": ["sm_90a", "sm_80", "sm_120"]})
 def test_tensor_cores_multiply_int8(case: Case, target: str) -> None:
     compiled = mf.fuse(case.fn, target=target).lower(*case.specs).compile()
     used = {s.contraction.instruction for s in compiled.schedules.values() if s.contraction is not None}

@@ -29,9 +29,9 @@ from tests.support.kernels import parse
 from tests.support.pairwise import combined
 
 
-@combined({"fn": [residual, gate], "schedule": SCHEDULES}, turns={"stage": ["tile", "gpu"], "resident": [2, 4]})
+@combined({"schedule": SCHEDULES}, turns={"fn": [residual, gate], "stage": ["tile", "gpu"], "resident": [2, 4]})
 def test_tiles_come_through_the_stages_of_results(
-    fn: Callable[..., Any], schedule: str, stage: str, resident: int
+    schedule: str, fn: Callable[..., Any], stage: str, resident: int
 ) -> None:
     """Rows and columns that are no multiple of a tile's, and more tiles than a block's consumer groups."""
     inputs = residual_inputs(fn, 648, 200, 72)

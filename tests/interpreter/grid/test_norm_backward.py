@@ -51,8 +51,8 @@ def test_sizes(name: str, columns: int, run: tuple[int, dict[str, Any]]) -> None
     backward.check(interpreter.run(module_of(backward, columns, BF16), name, inputs, **order), inputs)
 
 
-@combined({"name": NORMS, "columns": [8192, 16384, 20480]}, turns={"order": [{}, {"order": "random", "seed": 5}]})
-def test_rows_over_clusters(name: str, columns: int, order: dict[str, Any]) -> None:
+@combined({"columns": [8192, 16384, 20480]}, turns={"name": NORMS, "order": [{}, {"order": "random", "seed": 5}]})
+def test_rows_over_clusters(columns: int, name: str, order: dict[str, Any]) -> None:
     """Several tiles a cluster, so that its blocks exchange sums again and again."""
     backward = BACKWARD[name]
     module = module_of(backward, columns, BF16)
@@ -86,7 +86,7 @@ def test_one_long_row(name: str, columns: int) -> None:
     backward.check(interpreter.run(module, name, inputs), inputs)
 
 
-@pytest.mark.parametrize("name", some(BACKWARD, 3))
+@pytest.mark.parametrize("name", some(BACKWARD, 2))
 def test_calls(name: str) -> None:
     """One function, called with several row counts."""
     backward = BACKWARD[name]
@@ -159,11 +159,11 @@ def test_a_device_too_small_for_the_cluster_of_a_row_has_a_kernel_for_each_order
     backward.check(interpreter.run(compiled.module_at("tile"), backward.name, inputs, sms=1), inputs)
 
 
-@pytest.mark.parametrize(
-    ("grid_reduction", "launches"), [("grid_sync", 1), ("last_block", 1), ("second_kernel", 2), ("atomics", 1)]
+@combined(
+    {"grid_reduction, launches": [("grid_sync", 1), ("last_block", 1), ("second_kernel", 2), ("atomics", 1)]},
+    turns={"name": [*NORMS, "batch_norm_sums"]},
 )
-@pytest.mark.parametrize("name", [*NORMS, "batch_norm_sums"])
-def test_who_combines_can_be_asked_for(name: str, grid_reduction: Any, launches: int) -> None:
+def test_who_combines_can_be_asked_for(grid_reduction: Any, launches: int, name: str) -> None:
     backward = BACKWARD[name]
     inputs = backward.inputs(150, 64, F16)
     compiled = mf.fuse(backward.fn, grid_reduction=grid_reduction).lower(*backward.specs(64, F16)).compile()

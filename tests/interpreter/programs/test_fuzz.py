@@ -1,6 +1,6 @@
 """Random programs from fixed seeds, in the interpreter: right within their bounds, none refused.
 
-129 in every run, 520 in `make test-full`.
+86 in every run, 520 in `make test-full`.
 
 `python -m tests.fuzzing` (`make fuzz`) runs others, and makes failing ones small; the number in a test's name is the
 seed.
@@ -28,7 +28,7 @@ KINDS = (
 PROGRAMS = [
     (backend, profile, first + number)
     for backend, profile, first, count in KINDS
-    for number in range(count if FULL else count // 4)
+    for number in range(count if FULL else count // 6)
 ]
 
 

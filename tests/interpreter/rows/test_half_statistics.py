@@ -35,7 +35,7 @@ SHAPES = {
 }
 
 
-@combined({"data": DATA, "shape": SHAPES, "dtype": HALVES})
+@combined({"data": DATA, "shape": SHAPES}, turns={"dtype": HALVES})
 def test_only_the_result_is_rounded(data: str, shape: str, dtype: str) -> None:
     extents, axis = SHAPES[shape]
     correction = 0 if extents[-1] == 1 else 1

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mlirfuse import interpreter
+from tests.support.pairwise import combined
 from tests.support.reductions.parts import (
     PartsCase,
     largest_first,
@@ -17,8 +18,7 @@ from tests.support.reductions.parts import (
 )
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("seed", range(16))
+@combined({"seed": range(16)}, turns={"dynamic": [False, True]})
 def test_same_as_numpy(seed: int, dynamic: bool) -> None:
     case = random_parts_case(seed)
     for parts in (2, 4):

@@ -14,7 +14,7 @@ import mlirfuse as mf
 from tests.support.pairwise import FULL
 from tests.support.views.permuted import permuted
 
-FUNCTIONS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "200" if FULL else "50"))
+FUNCTIONS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "200" if FULL else "30"))
 
 
 @pytest.mark.parametrize("seed", range(FUNCTIONS))

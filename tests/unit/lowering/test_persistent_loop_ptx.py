@@ -73,7 +73,7 @@ def with_form(
     return schedule, next(iter(lowered.compile(choose_again=False).binaries.values())).ptx
 
 
-@pytest.mark.parametrize(("name", "dtype", "columns"), SAMPLE, ids=str)
+@pytest.mark.parametrize(("name", "dtype", "columns"), some(SAMPLE, len(SAMPLE) // 2), ids=str)
 def test_no_spills(name: str, dtype: str, columns: int) -> None:
     (kernel,) = compiled(name, dtype, columns, choose_again=True).resources
     assert (kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.stack_bytes) == (0, 0, 0)
@@ -142,7 +142,7 @@ def test_steps_wait_for_no_uniform_register(columns: int, tmp_path: Path) -> Non
 
 
 @needs_sass
-@pytest.mark.parametrize(("name", "dtype", "columns"), [*some(SAMPLE, len(SAMPLE) // 2), *UNIFORM], ids=str)
+@pytest.mark.parametrize(("name", "dtype", "columns"), [*some(SAMPLE, len(SAMPLE) // 4), *UNIFORM], ids=str)
 def test_copies_with_policies_are_legal(name: str, dtype: str, columns: int, tmp_path: Path) -> None:
     """No address in shared memory has a uniform part for half of the policy (`lowering/memory/inline_copies.py`)."""
     code = sass_of(compiled(name, dtype, columns).as_text("ptx"), tmp_path)
@@ -167,9 +167,8 @@ def test_loops_choose_how_they_stream() -> None:
 
 
 @needs_sass
-@pytest.mark.parametrize("columns", [384, 768, 1024])
-@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
-def test_steps_of_independent_warps_wait_for_no_load(name: str, columns: int, tmp_path: Path) -> None:
+@combined({"columns": [384, 768, 1024]}, turns={"name": ["rms_norm_backward", "layer_norm_backward"]})
+def test_steps_of_independent_warps_wait_for_no_load(columns: int, name: str, tmp_path: Path) -> None:
     """The means are copied with the tile, so that a step waits for copies only."""
     alone = lambda s: copies_tiles(s) and s.layout.warps[1] == 1 and s.order == "breadth"  # noqa: E731
     schedule, ptx = with_form(name, columns, alone)

@@ -38,7 +38,7 @@ from tests.support.contractions.prologues import CASES as PROLOGUES
 from tests.support.contractions.prologues import Case as Prologue
 from tests.support.contractions.warpgroup_epilogues import CASES, epilogue_inputs
 from tests.support.contractions.warpgroup_schedules import warpgroup_schedule
-from tests.support.pairwise import some
+from tests.support.pairwise import combined, some
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
 
@@ -123,7 +123,7 @@ def check(compiled: mf.Compiled, waiting: int = 0) -> None:
         assert not kernel.losses
 
 
-@pytest.mark.parametrize("name", some(SCHEDULES, len(SCHEDULES) // 4))
+@pytest.mark.parametrize("name", some(SCHEDULES, len(SCHEDULES) // 6))
 def test_schedules(name: str) -> None:
     """ptxas fills all registers that there are with what SIMT products multiply next, and some more."""
     product, schedule = SCHEDULES[name]
@@ -168,11 +168,14 @@ EPILOGUE_SCHEDULES = {
 }
 
 
-@pytest.mark.parametrize("schedule", EPILOGUE_SCHEDULES.values(), ids=list(EPILOGUE_SCHEDULES))
-@pytest.mark.parametrize("name", CASES)
-def test_epilogues(name: str, schedule: mf.Schedule) -> None:
+@combined({"name": CASES}, turns={"form": EPILOGUE_SCHEDULES})
+def test_epilogues(name: str, form: str) -> None:
     specs = [mf.TensorSpec(array.shape, "float16") for array in epilogue_inputs(name)]
-    check(mf.fuse(CASES[name][0], target="sm_90a", schedule=schedule).lower(*specs).compile(choose_again=False))
+    check(
+        mf.fuse(CASES[name][0], target="sm_90a", schedule=EPILOGUE_SCHEDULES[form])
+        .lower(*specs)
+        .compile(choose_again=False)
+    )
 
 
 @pytest.mark.parametrize("steps", range(1, 6))

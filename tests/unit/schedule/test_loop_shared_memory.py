@@ -53,11 +53,8 @@ def _bytes(
 
 
 @combined(
-    {
-        "columns": SAMPLE,
-        "name": ["rms_norm_backward", "layer_norm_backward"],
-        "dtype": ["bfloat16", "float32"],
-    }
+    {"columns": SAMPLE},
+    turns={"name": ["rms_norm_backward", "layer_norm_backward"], "dtype": ["bfloat16", "float32"]},
 )
 def test_estimates(columns: int, name: str, dtype: str) -> None:
     """Of loops whose blocks meet: a second stage that is another kernel has shared memory of its own."""
@@ -102,10 +99,10 @@ def test_two_steps_and_a_total_fit(shape: tuple[int, ...], dtype: str) -> None:
 
 
 @combined(
-    {"name": ["rms_norm_backward", "layer_norm_backward"], "columns": [*SAMPLE[::4], 24577, 100000, 131072]},
-    turns={"dtype": ["bfloat16", "float16", "float32"]},
+    {"columns": [*SAMPLE[::4], 24577, 100000, 131072]},
+    turns={"name": ["rms_norm_backward", "layer_norm_backward"], "dtype": ["bfloat16", "float16", "float32"]},
 )
-def test_rows_of_any_size_compile(name: str, columns: int, dtype: str) -> None:
+def test_rows_of_any_size_compile(columns: int, name: str, dtype: str) -> None:
     """As persistent loops as far as a cluster holds a row, and as kernels apart beyond."""
     target, backward = target_of("sm_90a"), BACKWARD[name]
     compiled = mf.fuse(backward.fn, target="sm_90a").lower(*backward.specs(columns, DTYPES[dtype])).compile()
