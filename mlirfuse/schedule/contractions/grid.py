@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, gcd, prod
 from typing import TypeVar
 
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.kept import kept_property
+from mlirfuse.schedule.model.machine import SWIZZLE_BYTES
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
@@ -193,6 +194,14 @@ class ContractionGrid:
         return rows, columns
 
     @kept_property
+    def overhanging_boxes(self) -> float:
+        """Copies that end past the end of k, of each row of a step, in the mean over steps: one is a swizzle atom."""
+        atom = SWIZZLE_BYTES // self.problem.element.bytes
+        taken = self.problem.steps(self.contraction.k) * max(1, self.contraction.k // atom)
+        whole = self.problem.outer_k * (self.problem.k // atom)
+        return (taken - whole) * max(1, self.contraction.k // atom) / taken
+
+    @kept_property
     def wave(self) -> tuple[float, float]:
         """Tiles along each side of those that are worked on at the same time."""
         at_once = min(self.tiles, max(1, self.sms * self.resident // self.contraction.split))
@@ -215,11 +224,24 @@ class ContractionGrid:
         groups = ceil(self.counts[0] / down)
         rows_read = rows * (1 if group + columns * across / self.counts[1] <= kept else ceil(self.counts[1] / across))
         columns_read = columns * (1 if columns + group <= kept else groups)
-        written = prod(self.sides) * (self.problem.work.written + self.problem.work.read)
+        written = prod(self.sides) * (self.problem.work.written + self.problem.work.read) + self._rewritten
         fetched = first * rows_read + second * columns_read
         if self.problem.one_array and (rows <= kept or (down, across) == self.counts):
             fetched -= min(first * rows, second * columns)
         return fetched + self.batch * written
+
+    @kept_property
+    def _rewritten(self) -> float:
+        """Bytes of one product's result that are moved again: a line of which several tiles store parts has left the L2
+        in between, where that does not keep the result, and is read and written once more.
+        """
+        rows, columns = self.sides[::-1] if self.contraction.swapped else self.sides
+        count, tile = (each[not self.contraction.swapped] for each in (self.counts, self.tile))
+        row_bytes, tile_bytes = (int(n * self.problem.work.written) for n in (columns, tile))
+        if not row_bytes:
+            return 0.0
+        kept = min(1.0, KEPT * self.machine.l2_bytes / (rows * row_bytes))
+        return 2 * (1 - kept) * LINE * rows * _parted_lines(row_bytes, tile_bytes, count)
 
     def _once(self, side: int) -> float:
         """Bytes of an operand of one product that all waves together read once each; windows of an image that one wave
@@ -255,3 +277,10 @@ class ContractionGrid:
         """The extent of each batch dimension, outermost first, with the operands that have it."""
         extents = self.extents[:-2]
         return list(zip(extents, self.problem.batch_reads_of, strict=True))
+
+
+def _parted_lines(row_bytes: int, tile_bytes: int, count: int) -> float:
+    """Lines of a row of that many tiles that several tiles have parts of, in the mean over rows."""
+    shift = gcd(row_bytes, LINE)  # rows begin at all multiples of it in a line
+    apart = sum(shift / LINE for n in range(1, count) if n * tile_bytes % shift == 0)
+    return min(count - 1 - apart, ceil(row_bytes / LINE))

@@ -18,6 +18,9 @@ others), which the power limit slows."""
 ZEROS = 1.7
 """Time of a row past the end of an operand that tensor maps fill with zeros, to that of a row that they copy."""
 
+OVERHANG_CYCLES = 14
+"""Cycles in which a tensor map copies a row that ends past the end of k, whose rest it fills with zeros."""
+
 CLUSTER_WAIT = 1.15
 """Time of a step in a cluster, whose blocks wait for each other's stages, to that of a block alone."""
 
@@ -63,13 +66,18 @@ def tensor_rate(machine: MachineModel, instruction: str, problem: ContractionPro
 
 
 def mapped_seconds(grid: ContractionGrid) -> float:
-    """Time of a step's copies by tensor maps: by how rows lie in lines, past the end, and in clusters."""
+    """Time of a step's copies by tensor maps, in the mean over steps: by how rows lie in lines, past an end, and in
+    clusters.
+    """
     rows = grid.swapped(*contiguous_bytes(grid.problem))
+    along_k = grid.swapped(*grid.problem.k_contiguous)
+    overhang = grid.overhanging_boxes * OVERHANG_CYCLES / grid.machine.clock
     total = 0.0
     for side, share in enumerate((SHARED_COPY[grid.contraction.cluster], 1.0)):
         zeros = grid.copied[side] - grid.sides[side] / grid.counts[side]
         longer = 1 + (ZEROS - 1) * max(0.0, zeros) / grid.copied[side]
-        total += share * longer * grid.step_bytes[side] / mapped_rate(grid.machine, rows[side])
+        copy = longer * grid.step_bytes[side] / mapped_rate(grid.machine, rows[side])
+        total += share * max(copy, grid.copied[side] * overhang if along_k[side] else 0.0)
     return total
 
 

@@ -88,7 +88,7 @@ class Prediction:
         rates = (self.dram, self.l2, self.shared, self.dsmem, self.tensor, self.issue, self.special, self.blocks)
         each = HIDING_AHEAD if self.ahead else HIDING
         hiding = self.sharpness or min(1.0 + each * self.in_work**0.5, MOST_HIDING)
-        together = _mean((_mean(rates, self.sharpness or SHARPNESS), self.latency), hiding)
+        together = mean((mean(rates, self.sharpness or SHARPNESS), self.latency), hiding)
         return together + self.exposed
 
     @property
@@ -102,7 +102,7 @@ class Prediction:
         return NAMES[self.bound]
 
 
-def _mean(parts: tuple[float, ...], exponent: float) -> float:
+def mean(parts: tuple[float, ...], exponent: float) -> float:
     """The time of parts that overlap: from their sum, with exponent 1, to the largest of them."""
     total = 0.0
     for part in parts:

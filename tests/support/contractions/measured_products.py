@@ -1,4 +1,4 @@
-"""Schedules of products that were measured on an H200 (`benchmarks/results/product_candidates-h200.json`)."""
+"""Schedules of products that were measured on an H200 (`benchmarks/results/`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.dtypes import dtype_of
 
-PATH = Path(mf.__file__).parent.parent / "benchmarks" / "results" / "product_candidates-h200.json"
+RESULTS = Path(mf.__file__).parent.parent / "benchmarks" / "results"
 
 CLOSE = 1.25
 """Ratio of a prediction to a measurement, or the other way round, up to which it is close."""
@@ -50,9 +50,9 @@ class Figures:
     choice: float
 
 
-def measured() -> Iterator[Measured]:
-    """All products."""
-    table = json.loads(PATH.read_text())
+def measured(name: str = "product_candidates") -> Iterator[Measured]:
+    """All products of a file."""
+    table = json.loads((RESULTS / f"{name}-h200.json").read_text())
     for row in table["rows"]:
         problem = _problem(row["m"], row["n"], row["k"], row["form"], dtype_of(row["dtype"]))
         named = (dict(zip(table["columns"], values, strict=True)) for values in row["candidates"])

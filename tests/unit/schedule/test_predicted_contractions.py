@@ -52,6 +52,44 @@ def test_predictions_are_near_what_was_measured(products: list[Measured], h200: 
     assert found.choice <= 1.04
 
 
+def test_predictions_of_few_steps_are_near_what_was_measured(h200: MachineModel) -> None:
+    """Operands and results take the time of these, and stores of results that other families stage otherwise."""
+    found = figures(list(measured("thin_products")), lambda s, given: predict_contraction(s, given, h200).microseconds)
+    assert found.close >= 0.74
+    assert found.choice <= 1.12
+
+
+def test_lines_that_tiles_share_are_moved_again(h200: MachineModel) -> None:
+    """Where the L2 keeps the result no line is; tiles across the columns of a row that is a line have whole ones."""
+
+    def moved(m: int, n: int, columns: int, *, swapped: bool = False) -> float:
+        given = problem(m, n, 64)
+        return predict_contraction(wgmma_schedule(given, 128, columns, swapped=swapped), given, h200).dram
+
+    long = 1 << 20
+    assert moved(long, 256, 32) > 2 * moved(long, 256, 64)
+    assert moved(long, 256, 64) < moved(long, 256, 96) < moved(long, 256, 32)
+    assert moved(long, 256, 32, swapped=True) == moved(long, 256, 64, swapped=True)
+    assert moved(4096, 256, 32) == moved(4096, 256, 64)
+
+
+def test_rows_that_end_inside_of_a_copy_take_longer(h200: MachineModel) -> None:
+    def copies(k: int, steps: int) -> float:
+        grid = ContractionGrid(wgmma_schedule(problem(4096, 4096, k), 128, 128), problem(4096, 4096, k), h200)
+        return family_schedules("wgmma").step_times(grid).copies * steps
+
+    assert copies(64, 1) < copies(16, 1) == copies(40, 1)
+    assert copies(128, 2) < copies(136, 3) < copies(128, 2) + copies(16, 1) * 1.001
+
+
+def test_copies_of_next_tiles_go_on_while_a_persistent_block_stores(h200: MachineModel) -> None:
+    given = problem(1 << 20, 64, 64)
+    schedule = with_contraction(wgmma_schedule(given, 64, 64), persistent=True)
+    found = predict_contraction(schedule, given, h200)
+    assert found.bound == "dram"
+    assert found.exposed < 0.2 * found.dram
+
+
 def test_each_part_bounds_some_kernel(h200: MachineModel) -> None:
     def bound(schedule: Schedule, given: ContractionProblem) -> str:
         return predict_contraction(schedule, given, h200).bound

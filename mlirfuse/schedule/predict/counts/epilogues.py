@@ -22,6 +22,10 @@ ROLLED = 8
 """Elements of a thread in 16 columns of a warpgroup's rows: what an epilogue loads of an argument at once that works on
 fragments one by one, as consumer groups do, or in a loop (`fuse-roll-stores`)."""
 
+STAGED_CYCLES = 280
+"""Cycles from a tile's last product to its copy to memory at least: waiting for the product, a barrier of the warps
+that store it to shared memory, and one for the copy before."""
+
 STAGED_COLUMNS = 8
 """The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
 
@@ -42,7 +46,10 @@ def special_seconds(grid: ContractionGrid) -> float:
 def epilogue_seconds(grid: ContractionGrid) -> float:
     """Time from the last product of a tile to its last store, where nothing overlaps with it."""
     machine, contraction, work = grid.machine, grid.contraction, grid.problem.work
-    results = STORE_CYCLES * grid.schedule.layout.elements_per_thread / machine.clock
+    cycles = STORE_CYCLES * grid.schedule.layout.elements_per_thread
+    if contraction.family.is_asynchronous:
+        cycles = max(cycles, STAGED_CYCLES)
+    results = cycles / machine.clock
     if contraction.split == 1:
         written = prod(grid.tile) * work.written
         unstaged = contraction.swapped and (grid.problem.n or 1) % STAGED_COLUMNS

@@ -14,7 +14,7 @@ from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict.counts.epilogues import epilogue_seconds, issue_seconds, special_seconds
 from mlirfuse.schedule.predict.counts.split_sums import meeting_seconds
 from mlirfuse.schedule.predict.device import device_of
-from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction
+from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction, mean
 from mlirfuse.schedule.predict.pricing import US
 from mlirfuse.schedule.schedule import Schedule
 
@@ -47,7 +47,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
         special=US * grid.rounds * special_seconds(grid),
         latency=US * max(grid.turns * grid.steps * step.chain, _alternating_seconds(grid, step)),
         blocks=0.0,
-        exposed=US * _exposed_seconds(grid),
+        exposed=US * _exposed_seconds(grid, step),
         synchronisation=US * meeting_seconds(grid),
         launch=US * _launch_seconds(grid),
         in_work=grid.resident,
@@ -87,12 +87,18 @@ def _alternating_seconds(grid: ContractionGrid, step: StepTimes) -> float:
     return grid.rounds / groups * (products + epilogue_seconds(grid))
 
 
-def _exposed_seconds(grid: ContractionGrid) -> float:
-    """The first stage of a block, and the results of its tiles."""
+def _exposed_seconds(grid: ContractionGrid, step: StepTimes) -> float:
+    """The first stage of a block, and the results of its tiles; of a persistent block's, only what delays the copies of
+    its next tiles, which go on meanwhile.
+    """
     machine, contraction = grid.machine, grid.contraction
     first, results = machine.dram_latency, epilogue_seconds(grid)
     if contraction.consumer_groups > 1:
         return first + results
-    if contraction.persistent:
-        return first + grid.rounds * results
-    return first + grid.turns * results + (grid.turns - 1) * machine.block_launch
+    if not contraction.persistent:
+        return first + grid.turns * results + (grid.turns - 1) * machine.block_launch
+    steps = grid.rounds * grid.steps
+    copying = max(grid.dram_bytes / machine.dram_bandwidth, steps * step.copies)
+    products = steps * max(step.tensor, step.shared, step.chain)
+    alone, behind = (mean((copying, products + t), SHARPNESS) for t in (0.0, (grid.rounds - 1) * results))
+    return first + results + behind - alone
