@@ -88,12 +88,25 @@ def instructions_of(op: ir.Operation) -> Instructions:
 
 
 def _count(generic: ir.Operation, op: ir.Operation) -> tuple[float, float]:
-    """Of one op in the body of a `linalg.generic`."""
+    """Of one op in the body of a `linalg.generic`; what is the same for all elements is computed once."""
+    if op.results and _is_invariant(op.results[0], generic):
+        return 0.0, 0.0
     if op.name == "arith.divf":
         return _quotient(generic, op)
     if op.name == "math.exp" and _is_rounded(op.results[0]):
         return _ROUNDED_EXP
     return _COUNTS.get(op.name, _ONE)
+
+
+def _is_invariant(value: ir.Value, generic: ir.Operation) -> bool:
+    """Whether a value in the body of an op is the same for all elements: one from outside, or computed of such."""
+    body = generic.regions[0].blocks[0]
+    if isinstance(value.owner, ir.Block):
+        return value.owner != body
+    maker = value.owner.operation
+    if maker.block != body:
+        return True
+    return bool(maker.operands) and all(_is_invariant(operand, generic) for operand in maker.operands)
 
 
 def _is_rounded(value: ir.Value) -> bool:
@@ -121,6 +134,8 @@ def _quotient(generic: ir.Operation, division: ir.Operation) -> tuple[float, flo
     constant = number_of(divisor)
     if constant is not None:
         return _EXACT_QUOTIENT if abs(frexp(constant)[0]) == 0.5 else _SHARED_QUOTIENT
+    if _is_invariant(divisor, generic):
+        return _SHARED_QUOTIENT
     if not isinstance(divisor.owner, ir.Block) or "indexing_maps" not in generic.attributes:
         return _COUNTS["arith.divf"]
     map_ = ir.AffineMapAttr(

@@ -36,6 +36,12 @@ def test_quotients_count_by_their_divisors(name: str) -> None:
     assert problem(fn, [ROWS]).instructions == expected
 
 
+def test_quotients_by_a_number_of_the_call_share_it() -> None:
+    """However many arguments the op has that divides: a number is the function's argument, not the op's."""
+    found = problem(lambda x, y, s: (x / s, y != x), [ROWS, ROWS, -2.25])
+    assert found.instructions == problem(lambda x, y: (x / 3.0, y != x), [ROWS, ROWS]).instructions
+
+
 def test_exponentials_count_by_what_hides_their_errors() -> None:
     """In half precision they are a product and the special unit's power of two, also behind a row's quotient."""
 
