@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import mlirfuse as mf
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
+from tests.gpu.contractions import test_convolution_calls as convolution_calls
 from tests.gpu.grid.test_protocols import protocol
 from tests.support.contractions.compositions import COMPOSITIONS
 from tests.support.contractions.precisions import PreciseProduct
@@ -88,6 +89,21 @@ WARPGROUP_SCHEDULES = {
 }
 """Persistent grids, rasters, operands that clusters share, and sums that clusters share."""
 
+
+EINSUMS: list[tuple[Any, ...]] = [
+    ("i,j->ij", (33,), (40,)),
+    ("bi,bi->b", (3, 5000), (3, 5000)),
+    ("ij,j->i", (70, 1000), (1000,)),
+    ("i,ij->j", (1000,), (1000, 70)),
+    ("ij,bj,bk->ik", (8, 16), (4, 16), (4, 24)),
+    ("bijk,bklj->bli", (2, 9, 16, 24), (2, 24, 20, 16)),
+    ("pi,pqrs->iqrs", (16, 16), (16, 8, 9, 10)),
+    ("abij,cdij->acbd", (4, 5, 8, 8), (6, 3, 8, 8)),
+    ("bii->b", (4, 16, 16)),
+    ("ik,kj->ij", (70, 1), (33, 40)),
+    ("bhqd,bhkd->bhqk", (2, 3, 40, 16), (2, 3, 24, 16)),
+]
+"""An outer product, long and short sums, vectors on either side, three operands, dimensions that do not collapse."""
 
 DTYPES_OF_CUPY = ("float16", "float32", "int8", "bool")
 
@@ -212,6 +228,14 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             yield f"transposed arrays, {name}", mf.fuse(transposed.fn), transposed.arrays()
     for rows in (512, 4096):  # in a block, and in a cluster
         yield f"subtiles of {rows} rows", mf.fuse(subtiles), [FAMILIES["softmax"].inputs(rows, 72, dtype)[0]]
+    for label, case in convolution_calls.CASES.items():
+        arrays = [convolution_calls.few_integers(np.random.default_rng(5), shape) for shape in case.shapes]
+        for name, (function, which, _) in convolution_calls.passes(case).items():
+            yield f"convolution {name}, {label}", mf.fuse(function), [arrays[n] for n in which]
+    for equation, *shapes in EINSUMS:
+        for kind in ("float16", "float32"):
+            inputs = [np.ones(shape, kind) for shape in shapes]
+            yield f"einsum {equation} of {kind}", mf.fuse(partial(mf.einsum, equation)), inputs
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 

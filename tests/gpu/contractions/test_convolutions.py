@@ -44,7 +44,7 @@ def check(case: Case, found: list[Any], arrays: tuple[Any, ...]) -> None:
         np.testing.assert_array_equal(cupy.asnumpy(got).astype(np.float64), want)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(300))
 def test_random_parameters(seed: int) -> None:
     rng = np.random.default_rng(1000 + seed)
     case = random_case(rng, 1 + seed % 2, 12)

@@ -13,6 +13,7 @@ from mlirfuse import interpreter
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
 from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.pairwise import combined, some
 
 DTYPES: list[Any] = [np.float16, np.float32, np.int32]
 
@@ -34,7 +35,7 @@ def check_three_passes(case: Case, rng: np.random.Generator, dtype: Any) -> None
     assert (found == dgrad(case, wide[2], wide[1])).all()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", some(range(300), 18))
 def test_random_parameters(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rank = 1 + seed // 3 % 3
@@ -73,8 +74,27 @@ def test_epilogue_shares_the_kernel() -> None:
     assert (found == want).all()
 
 
+def of_small_filters(x: Any, dy: Any) -> Any:
+    return mf.conv2d_wgrad(x, dy, kernel_size=3, padding=1, dtype=mf.float32)
+
+
 def accumulated(x: Any, dy: Any, dw: Any) -> Any:
     return dw + mf.conv2d_wgrad(x, dy, kernel_size=3, padding=1, dtype=mf.float32)
+
+
+LONG = Case(4, (24, 24), 8, 8, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))
+"""Its weight gradient has 72 steps of 32."""
+
+
+@combined({"split": [1, 4, 8, 16, 32, 64]}, turns={"reduction": ["last_block", "serial", "grid_sync"]})
+def test_every_split_is_exact(split: int, reduction: str) -> None:
+    rng = np.random.default_rng(split)
+    x, _, dy = (integers(rng, shape, np.float16) for shape in LONG.shapes)
+    product = Product(8, 72, 2304, "tn", "float16")
+    schedule = pinned_schedule(product, 16, 32, split, reduction if split > 1 else "last_block", "mma")
+    module = module_at("gpu", of_small_filters, specs_of([x, dy]), schedule)
+    (found,) = interpreter.run(module, "of_small_filters", [x, dy], order="random", seed=split)
+    assert (found == wgrad(LONG, x.astype(np.int64), dy.astype(np.int64))).all()
 
 
 @pytest.mark.parametrize(

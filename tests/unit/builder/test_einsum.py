@@ -13,7 +13,6 @@ from mlirfuse.builder.functions.diagonals import trace
 from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from tests.support.equations import Einsum, einsums
 from tests.support.harnesses.builder_harness import ops, run, spec_of, traced
-from tests.support.pairwise import examples
 
 EQUATIONS = [
     ("ij,jk", (2, 3), (3, 4)),
@@ -61,9 +60,7 @@ def test_equations_are_numpys(equation, shapes, dtype) -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
-@settings(
-    max_examples=examples(500, 200), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(einsums())
 def test_random_equations_are_numpys(example: Einsum) -> None:
     arrays = example.arrays()
