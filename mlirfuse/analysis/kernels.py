@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mlir import ir
 
 from mlirfuse.dialect.attributes import GRID_LEAST, KERNEL, LAUNCH, RESULT_EXTENTS
+from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.errors import IRError
 
 
@@ -47,6 +48,12 @@ def symbol(function: ir.Operation) -> str:
 def body(function: ir.Operation) -> list[ir.Operation]:
     """The ops of a function's entry block, in order; none for a declaration."""
     return [op.operation for block in list(function.regions[0].blocks)[:1] for op in block.operations]
+
+
+def stored_values(kernel: ir.Operation) -> list[ir.Value]:
+    """The value that each result of a kernel on tensors is stored from: the source of a `fuse.scatter`, or itself."""
+    returned = list(body(kernel)[-1].operands)
+    return [value if (op := scatter_of(value)) is None else op.operands[0] for value in returned]
 
 
 def result_sources(function: ir.Operation) -> list[tuple[int, int]]:

@@ -44,7 +44,7 @@ TILE = (
 GPU = (
     "fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
     "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
-    "fuse-distribute,fuse-resolve-gathers,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,"
+    "fuse-distribute,fuse-resolve-gathers,fuse-resolve-scatters,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,"
     "fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch,fuse-launch-dependents,"
     "fuse-assign-l2-policies,fuse-narrow-bounds"

@@ -164,16 +164,21 @@ def gather_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> Gather:
     return Gather(tuple(groups), ir.AffineMapAttr(attributes["map"]).value)
 
 
-def view_attributes(op: ir.Operation, source: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
-    """The attributes of a kernel's argument that is a gathered view, from those of the view's source.
-
-    The strides are the length of contiguous runs, of which they promise the alignment, and 1 along these.
+def promised_strides(gather: Gather, shape: Sequence[int], strides: Sequence[int | None]) -> list[int]:
+    """Strides of a view of a source: the length of contiguous runs, of which they promise the alignment, and 1 along
+    these.
     """
-    gather, type_ = gather_of(op.attributes), ir.RankedTensorType(op.operands[0].type)
-    known = list(ir.DenseI64ArrayAttr(source[STRIDES])) if STRIDES in source else row_major(type_.shape)
-    dim, run = gather.unit(type_.shape, [None if s < 0 else s for s in known])
+    dim, run = gather.unit(shape, strides)
     apart = run if run > 1 else ODD
-    strides = [1 if d == dim else apart for d in range(len(gather.shape))]
+    return [1 if d == dim else apart for d in range(len(gather.shape))]
+
+
+def view_attributes(
+    gather: Gather, type_: ir.RankedTensorType, source: dict[str, ir.Attribute]
+) -> dict[str, ir.Attribute]:
+    """The attributes of a kernel's argument that is a gathered view, from the type and those of the view's source."""
+    known = list(ir.DenseI64ArrayAttr(source[STRIDES])) if STRIDES in source else row_major(type_.shape)
+    strides = promised_strides(gather, type_.shape, [None if s < 0 else s for s in known])
     entries = gather.attributes() | {"source": ir.TypeAttr.get(type_)}
     if STRIDES in source:
         entries["strides"] = source[STRIDES]

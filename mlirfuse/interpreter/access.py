@@ -92,6 +92,11 @@ class Access:
         self.flat = np.asarray(flat, np.int64)
         if self.flat.ndim < ndim:
             self.flat = self.flat.reshape((1,) * (ndim - self.flat.ndim) + self.flat.shape)
+        if memref.places is not None:
+            self.flat = memref.places.take(self.flat, mode="clip")  # inactive elements may be anywhere
+            stored = self.flat >= 0
+            self.active = stored if self.active is None else self.active & stored
+            self._by_thread_only = False
         outside = _outside(self.flat, memref.buffer.nbytes // memref.dtype.itemsize)
         if np.count_nonzero(outside):
             self._require(~outside, f"out-of-bounds access: outside of the {memref.buffer.nbytes} bytes of the buffer")
@@ -115,6 +120,8 @@ class Access:
         """The elements, of shape (threads or 1, *vector extents); `fill` for inactive ones."""
         data = self.memref.buffer.elements(self.memref.dtype)
         buffer = self.memref.buffer
+        if self.memref.places is not None:
+            raise self.site.error(f"load from {self.memref.text}, to which elements are only stored", self.frame)
         if self.active is None or (self.flat.shape[0] == 1 and self._by_thread_only):
             # Either no thread is inactive, or all threads read the same element.
             if buffer.shadow is not None and self.flat.size:

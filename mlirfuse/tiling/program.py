@@ -13,6 +13,8 @@ from mlirfuse.analysis.kernels import argument_attributes, body, result_sources,
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.dialect.attributes import EQUAL_EXTENTS, GATHER, KERNEL, LAUNCH, RESULT_EXTENTS, SCHEDULE, STRIDES
 from mlirfuse.dialect.gathered_view import gather_of, gathered_view
+from mlirfuse.dialect.scatter import scatter_of
+from mlirfuse.dialect.scattered import scattered
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import clone, erase
 
@@ -26,7 +28,7 @@ class KernelFrame:
         function: the tile program's function.
         buffers: memref of each tensor argument of the tensor kernel.
         scalars: the new value of each scalar argument and constant of the tensor kernel.
-        results: (value returned by the tensor kernel, memref of the result) pairs.
+        results: (value that is stored to a result of the tensor kernel, memref that it is stored to) pairs.
         workspace: the workspace arguments, after the results.
         inputs: further arguments, between those of the tensor kernel and the results.
     """
@@ -139,8 +141,15 @@ def open_kernel(
     new = list(block.arguments)
     outputs = len(arguments) + len(inputs)
     extra = outputs + len(returned)
-    results = list(zip(returned, new[outputs:extra], strict=True))
+    with ir.InsertionPoint.at_block_terminator(block), kernel.location:
+        results = [_stored(value, buffer) for value, buffer in zip(returned, new[outputs:extra], strict=True)]
     return KernelFrame(kernel, function, buffers, scalars, results, new[extra:], new[len(arguments) : outputs])
+
+
+def _stored(value: ir.Value, buffer: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The value whose tiles a kernel stores for a result, and the result's buffer, or the view that they go to."""
+    op = scatter_of(value)
+    return (value, buffer) if op is None else (op.operands[0], scattered(buffer, gather_of(op.attributes)))
 
 
 def _is_captured(op: ir.Operation, kernel: ir.Operation) -> bool:

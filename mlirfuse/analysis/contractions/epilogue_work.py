@@ -8,7 +8,7 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
 from mlirfuse.analysis.contractions.contraction import CASTS, Contraction
-from mlirfuse.analysis.kernels import body
+from mlirfuse.analysis.kernels import stored_values
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.schedule.parts.epilogue_work import EpilogueWork
 from mlirfuse.support.dtypes import from_mlir
@@ -27,7 +27,7 @@ def epilogue_work(kernel: ir.Operation, space: IterationSpace, contraction: Cont
         value = op.operands[number]
         if value in arguments and tile <= set(axes) and not set(contraction.summed) & set(axes):
             reads[value] = set(axes)
-    returned = [value for value in body(kernel)[-1].operands if tile <= set(space.value_axes[value])]
+    returned = [value for value in stored_values(kernel) if tile <= set(space.value_axes[value])]
     instructions = Instructions()
     for op, loops in space.loops.items():
         if tile <= set(loops) and not set(contraction.summed) & set(loops) and not _only_rounds(op):

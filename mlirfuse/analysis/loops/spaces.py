@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import body
+from mlirfuse.analysis.kernels import body, stored_values
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.errors import ScheduleError
@@ -24,7 +24,7 @@ def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStruc
 
 def check_results(kernel: ir.Operation, space: IterationSpace) -> None:
     """Raises `ScheduleError` if a result of a kernel is not computed in the kernel's iteration space."""
-    for number, value in enumerate(body(kernel)[-1].operands):
+    for number, value in enumerate(stored_values(kernel)):
         if value not in space.value_axes:
             reason = f"result {number} is not computed by an op with loops"
             raise ScheduleError(f"the kernel has no schedule: {reason}", where=kernel)

@@ -1,4 +1,4 @@
-"""The rule of `fuse.gathered_view`: the op is kept, and its view is aligned as its source is."""
+"""The rule of `fuse.gathered_view` and `fuse.scattered`: the op is kept, and its view is aligned as its source is."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.support.rewriting import clone
 
 
-@rule("fuse.gathered_view")
-def gathered_view(d: Distributor, op: ir.Operation) -> None:
-    """Copies the op; `fuse-resolve-gathers` removes it."""
+@rule("fuse.gathered_view", "fuse.scattered")
+def mapped_view(d: Distributor, op: ir.Operation) -> None:
+    """Copies the op; `fuse-resolve-gathers` and `fuse-resolve-scatters` remove it."""
     new = clone(op, d.scalars)
     view, source = new.results[0], new.operands[0]
     d.scalars[op.results[0]] = view

@@ -34,7 +34,7 @@ def _cast(source: MemRef) -> MemRef:
 
 
 def _view(source: MemRef, offset: Extent, shape: Sequence[Extent], strides: Sequence[Extent]) -> MemRef:
-    return MemRef(source.buffer, source.dtype, offset, tuple(shape), tuple(strides), source.text)
+    return MemRef(source.buffer, source.dtype, offset, tuple(shape), tuple(strides), source.text, source.places)
 
 
 @rule("memref.subview")

@@ -68,6 +68,8 @@ class MemRef:
         shape: extents, outermost first.
         strides: strides in elements, outermost first.
         text: name in messages.
+        places: for a view whose elements are stored anywhere in the buffer, the number of each one's element of the
+            buffer, -1 for none; strides then lead to a position among these. None for a plain view.
     """
 
     buffer: Buffer
@@ -76,6 +78,7 @@ class MemRef:
     shape: tuple[Extent, ...]
     strides: tuple[Extent, ...]
     text: str = field(default="", compare=False)
+    places: np.ndarray | None = field(default=None, compare=False)
 
 
 def row_major(shape: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view, rearranged_axes, view_layout
 from mlirfuse.analysis.segments.segments import CHEAP_OPS, GATHERED, Segment, joint_space, segment_ops
 from mlirfuse.dialect.attributes import ALIGN, KERNEL, NAME, RESULT_EXTENTS, SCHEDULE, SCHEDULES
-from mlirfuse.dialect.gathered_view import view_attributes
+from mlirfuse.dialect.gathered_view import gather_of, view_attributes
 from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.fusion.extents import read_extents_of_inputs, sink_index_arithmetic, sources_of_extent
 from mlirfuse.passes.kernels.host import order_host_ops
@@ -198,9 +198,10 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
     if value in attributes:
         return attributes[value]
     owner = defining_op(value)
-    source = {}
+    source: dict[str, ir.Attribute] = {}
     if owner is not None and owner.name == GATHERED:
-        return view_attributes(owner, _input_attributes(owner.operands[0], attributes))
+        source = _input_attributes(owner.operands[0], attributes)
+        return view_attributes(gather_of(owner.attributes), ir.RankedTensorType(owner.operands[0].type), source)
     if owner is not None and is_host_view(owner):
         seen = view_layout(owner, _input_attributes(owner.operands[0], attributes))
         if seen is None:

@@ -203,3 +203,75 @@ func.func @operand_of_another_type(%a: vector<64x128xf16>) {
   %0 = "fuse.operand_tile"(%a) {first = 0 : i64} : (vector<64x128xf16>) -> vector<64x128xf32>
   return
 }
+
+// -----
+
+func.func @classes(%v: tensor<2x8x16xf16>) -> tensor<15x16xf16> {
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, ranks = array<i64: 1, 1, 1>,
+      map = affine_map<(a, h, c) -> (h * 2 + a, c)>} : (tensor<2x8x16xf16>) -> tensor<15x16xf16>
+  return %0 : tensor<15x16xf16>
+}
+
+// -----
+
+func.func @positions_twice(%v: tensor<2x8x16xf16>) -> tensor<9x16xf16> {
+  // expected-error @below {{reaches positions twice, or not at all}}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, ranks = array<i64: 1, 1, 1>,
+      map = affine_map<(a, h, c) -> (h + a, c)>} : (tensor<2x8x16xf16>) -> tensor<9x16xf16>
+  return %0 : tensor<9x16xf16>
+}
+
+// -----
+
+func.func @positions_left_out(%v: tensor<2x8x16xf16>) -> tensor<17x16xf16> {
+  // expected-error @below {{index 0 of map (d0, d1, d2) -> (d1 * 2 + d0, d2) leaves out positions below 17}}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, ranks = array<i64: 1, 1, 1>,
+      map = affine_map<(a, h, c) -> (h * 2 + a, c)>} : (tensor<2x8x16xf16>) -> tensor<17x16xf16>
+  return %0 : tensor<17x16xf16>
+}
+
+// -----
+
+func.func @one_position(%v: tensor<2x8xf16>) -> tensor<8xf16> {
+  // expected-error @below {{puts elements of component 0 at one position}}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8>, ranks = array<i64: 1, 1>, map = affine_map<(a, h) -> (h)>}
+      : (tensor<2x8xf16>) -> tensor<8xf16>
+  return %0 : tensor<8xf16>
+}
+
+// -----
+
+func.func @no_linear_position(%v: tensor<8xf16>) -> tensor<4x2xf16> {
+  // expected-error @below {{index 0 of map (d0) -> (d0 floordiv 2, d0 mod 2) is not linear}}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(h) -> (h floordiv 2, h mod 2)>}
+      : (tensor<8xf16>) -> tensor<4x2xf16>
+  return %0 : tensor<4x2xf16>
+}
+
+// -----
+
+func.func @scattered_value_is_read(%v: tensor<8xf16>) -> tensor<2x4xf16> {
+  // expected-error @below {{its result may only be returned}}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(h) -> (h)>}
+      : (tensor<8xf16>) -> tensor<8xf16>
+  %1 = tensor.expand_shape %0 [[0, 1]] output_shape [2, 4] : tensor<8xf16> into tensor<2x4xf16>
+  return %1 : tensor<2x4xf16>
+}
+
+// -----
+
+func.func @shape_of_a_scattered_view(%y: memref<15x16xf16>) {
+  // expected-error @below {{the source's shape must be (2, 8, 16), not [2, 128]}}
+  %0 = "fuse.scattered"(%y) {basis = array<i64: 2, 8, 16>, ranks = array<i64: 1, 1, 1>,
+      map = affine_map<(a, h, c) -> (h * 2 + a, c)>} : (memref<15x16xf16>) -> memref<2x128xf16, strided<[16, 1]>>
+  return
+}
+
+// -----
+
+func.func @elements_of_a_scattered_view(%y: memref<16x16xf16>) {
+  // expected-error @below {{must have static shapes and one element type}}
+  %0 = "fuse.scattered"(%y) {basis = array<i64: 16, 16>, ranks = array<i64: 1, 1>,
+      map = affine_map<(h, c) -> (h, c)>} : (memref<16x16xf16>) -> memref<16x16xf32, strided<[16, 1]>>
+  return
+}
