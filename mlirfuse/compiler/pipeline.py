@@ -19,7 +19,7 @@ TO_KERNELS = (
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-factor-sums,fuse-cse,fuse-permute-operands,fuse-shared-operands,fuse-operand-sums,"
     "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions,"
-    "fuse-split-parts,fuse-hint-extents"
+    "fuse-split-parts,fuse-scatter-results,fuse-hint-extents"
 )
 """Tensors to kernels without schedules."""
 

@@ -165,12 +165,14 @@ def _collapsed(value: ir.Value, runs: Sequence[Sequence[int]]) -> ir.Value:
     return tensor.CollapseShapeOp(joined, value, [list(run) for run in runs]).result
 
 
-def copy_body(old: ir.Operation, new: ir.Operation) -> None:
-    """Gives a `linalg.generic` without a body that of another one, and its discardable attributes."""
+def copy_body(old: ir.Operation, new: ir.Operation, known: Mapping[ir.Value, ir.Value] = MappingProxyType({})) -> None:
+    """Gives a `linalg.generic` without a body that of another one, and its discardable attributes; `known` gives the
+    values for those that the body captures.
+    """
     source = old.regions[0].blocks[0]
     types = [argument.type for argument in source.arguments]
     block = new.regions[0].blocks.append(*types, arg_locs=[old.location] * len(types))
-    mapping = dict(zip(source.arguments, block.arguments, strict=True))
+    mapping = {**known, **dict(zip(source.arguments, block.arguments, strict=True))}
     with ir.InsertionPoint(block):
         for inner in source.operations:
             clone(inner.operation, mapping)

@@ -71,3 +71,29 @@ def test_error_against_double(case: Case) -> None:
     found = passes(case, tuple(map(cupy.asarray, arrays)))
     for got, want in zip(found, (forward(case, x, w), wgrad(case, x, dy), dgrad(case, dy, w)), strict=True):
         assert np.linalg.norm(cupy.asnumpy(got) - want) <= 1e-3 * np.linalg.norm(want)
+
+
+STRIDED = [
+    Case(8, (56, 56), 64, 128, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)),
+    Case(4, (28, 28), 256, 512, (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    Case(4, (64, 64), 16, 64, (7, 7), (2, 2), ((3, 3), (3, 3)), (1, 1)),
+    Case(4, (28, 28), 128, 256, (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    Case(4, (64, 64), 16, 128, (16, 16), (16, 16), ((0, 0), (0, 0)), (1, 1)),
+    Case(4, (64, 64), 3, 128, (4, 4), (4, 4), ((0, 0), (0, 0)), (1, 1)),
+    Case(3, (31, 29), 24, 40, (5, 3), (3, 2), ((2, 1), (0, 2)), (2, 1)),
+]
+
+
+@pytest.mark.parametrize("case", STRIDED, ids=str)
+def test_strided_data_gradients(case: Case) -> None:
+    """One launch stores each residue class at its pixels, scaled and added to another gradient."""
+    rng = np.random.default_rng(2)
+    _, w, dy = (rng.integers(-1, 2, shape).astype(np.float16) for shape in case.shapes)
+    scale, old = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((case.channels,), case.shapes[0]))
+    p = case.parameters | {"input_size": case.sizes, "dtype": mf.float32}
+    fused = mf.fuse(lambda dy, w, scale, old: mf.conv2d_dgrad(dy, w, **p) * scale + old)
+    arrays = [cupy.asarray(array) for array in (dy, w, scale, old)]
+    found = fused(*arrays)
+    want = dgrad(case, dy.astype(np.int64), w.astype(np.int64)) * scale + old
+    np.testing.assert_array_equal(cupy.asnumpy(found), want)
+    assert (fused(*arrays) == found).all()

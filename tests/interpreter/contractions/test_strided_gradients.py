@@ -1,0 +1,153 @@
+"""Data gradients with strides, whose residue classes one product stores at their pixels: whole numbers, exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.convolutions import PASSES, Case, dgrad, integers
+from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.pairwise import combined
+
+
+def fits(row: Any) -> bool:
+    """Whether the padded input, of 9 elements at least, holds the filter."""
+    return (row.get("taps", 1) - 1) * row.get("dilation", 1) < 9
+
+
+def check(case: Case, dtype: Any, *, stage: str = "gpu", kernels: int = 1, seed: int = 0) -> None:
+    """The gradient, scaled, with a bias, and added to another one, in so many kernels."""
+    rng = np.random.default_rng(seed)
+    _, w, dy = (integers(rng, shape, dtype) for shape in case.shapes)
+    old, scale = integers(rng, case.shapes[0], dtype), integers(rng, (case.channels,), dtype)
+    of_images = PASSES[len(case.sizes) - 1][2]
+
+    def accumulated(dy: Any, w: Any, scale: Any, old: Any) -> Any:
+        return old + (of_images(dy, w, input_size=case.sizes, **case.parameters) * scale + 3)
+
+    arrays = [dy, w, scale, old]
+    module = module_at(stage, accumulated, specs_of(arrays))
+    assert str(module).count("gpu.func" if stage == "gpu" else "scf.forall (") == kernels
+    (found,) = interpreter.run(module, "accumulated", arrays, order="random", seed=seed)
+    wide = [array.astype(np.int64) for array in arrays]
+    want = wide[3] + dgrad(case, wide[0], wide[1]) * wide[2] + 3
+    assert (found == want.astype(dtype)).all()
+
+
+@combined(
+    {
+        "stride": [1, 2, 3, 4],
+        "taps": [1, 2, 3, 4, 5, 6, 7],
+        "dilation": [1, 2, 3],
+        "padding": [(0, 0), (1, 0), (2, 3), (0, 2)],
+        "size": [9, 12, 14],
+    },
+    fits,
+    turns={"dtype": [np.float32, np.int32], "stage": ["gpu", "gpu", "tile"]},
+)
+def test_one_dimension(
+    stride: int, taps: int, dilation: int, padding: tuple[int, int], size: int, dtype: Any, stage: str
+) -> None:
+    check(Case(2, (size,), 16, 8, (taps,), (stride,), (padding,), (dilation,)), dtype, stage=stage)
+
+
+@combined(
+    {
+        "stride": [(2, 2), (2, 1), (1, 3), (4, 3)],
+        "taps": [(1, 1), (3, 3), (2, 5), (7, 4)],
+        "padding": [((0, 0), (0, 0)), ((1, 1), (1, 1)), ((2, 0), (1, 3))],
+        "channels": [8, 16, 24],
+    },
+    turns={"dilation": [(1, 1), (2, 1)], "stage": ["gpu", "tile"]},
+)
+def test_two_dimensions(
+    stride: tuple[int, int],
+    taps: tuple[int, int],
+    padding: Any,
+    channels: int,
+    dilation: tuple[int, int],
+    stage: str,
+) -> None:
+    case = Case(2, (13, 10), channels, 8, taps, stride, padding, dilation)
+    check(case, np.float32, stage=stage)
+
+
+def test_three_dimensions() -> None:
+    case = Case(1, (5, 4, 6), 8, 8, (3, 1, 2), (2, 2, 3), ((1, 0), (0, 0), (1, 1)), (1, 1, 1))
+    check(case, np.float32)
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+def test_groups(groups: int) -> None:
+    """Channels of all groups lie side by side, and each group is a product of the batch."""
+    case = Case(2, (9, 7), 16 * groups, 8 * groups, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1), groups)
+    check(case, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("case", "kernels"),
+    [
+        (Case(2, (9,), 16, 8, (3,), (2,), ((1, 1),), (1,)), 1),  # 32 bytes a pixel
+        (Case(2, (9,), 8, 8, (3,), (2,), ((1, 1),), (1,)), 1),  # 16 bytes
+        (Case(2, (9,), 4, 8, (3,), (2,), ((1, 1),), (1,)), 2),  # 8 bytes
+        (Case(2, (2,), 16, 8, (3,), (2,), ((1, 1),), (1,)), 1),  # a pixel a class
+        (Case(2, (1, 9), 16, 8, (1, 3), (2, 2), ((0, 0), (1, 1)), (1, 1)), 1),  # classes without a pixel
+    ],
+    ids=lambda value: f"{value.sizes}x{value.channels}" if isinstance(value, Case) else None,
+)
+def test_few_channels_and_pixels(case: Case, kernels: int) -> None:
+    check(case, np.float16, kernels=kernels)
+
+
+@pytest.mark.parametrize("reduction", ["last_block", "serial", "grid_sync"])
+def test_splits(reduction: str) -> None:
+    """The blocks that share k store at the pixels what they have combined."""
+    rng = np.random.default_rng(1)
+    case = Case(2, (13, 10), 16, 64, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1))
+    _, w, dy = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+
+    def split(dy: Any, w: Any) -> Any:
+        return mf.conv2d_dgrad(dy, w, input_size=case.sizes, dtype=mf.float32, **case.parameters)
+
+    product = Product(70, 16, 256, "nn", "float16", ((4,), (4,)))
+    schedule = pinned_schedule(product, 32, 16, 2, reduction, "mma")
+    module = module_at("gpu", split, specs_of([dy, w]), schedule)
+    assert str(module).count("gpu.func") == 1
+    want = dgrad(case, dy.astype(np.int64), w.astype(np.int64))
+    for order, seed in (("launch", 0), ("random", 5)):
+        (found,) = interpreter.run(module, "split", [dy, w], order=order, seed=seed)
+        assert (found == want).all()
+
+
+def test_the_next_kernel_reads_the_pixels() -> None:
+    """A reduction of the gradient is a kernel behind the one that puts the pixels in order."""
+    rng = np.random.default_rng(2)
+    case = Case(2, (9, 7), 16, 8, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1))
+    _, w, dy = (integers(rng, shape, np.float32) for shape in case.shapes)
+
+    def sums(dy: Any, w: Any) -> Any:
+        dx = mf.conv2d_dgrad(dy, w, input_size=case.sizes, **case.parameters)
+        return dx, mf.sum(dx, axis=(0, 1, 2))
+
+    want = dgrad(case, dy.astype(np.int64), w.astype(np.int64))
+    dx, total = mf.fuse(sums, target="interpret")(dy, w)
+    assert (dx == want).all()
+    assert (total == want.sum((0, 1, 2))).all()
+
+
+def test_channels_first() -> None:
+    """Neighbouring channels are apart in the result, which a second kernel transposes."""
+    rng = np.random.default_rng(3)
+    case = Case(2, (9, 7), 16, 8, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1))
+    _, w, dy = (integers(rng, shape, np.float32) for shape in case.shapes)
+    first = (0, 3, 1, 2)
+    found = mf.fuse(
+        lambda dy, w: mf.conv2d_dgrad(dy, w, input_size=case.sizes, layout="NCHW", **case.parameters),
+        target="interpret",
+    )(*(np.ascontiguousarray(array.transpose(first)) for array in (dy, w)))
+    assert (found == dgrad(case, dy.astype(np.int64), w.astype(np.int64)).transpose(first)).all()
