@@ -19,6 +19,7 @@ from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.gathered_view import gather_of
+from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -82,6 +83,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             sum(each.number in contraction.sides[0] for each in sums),
             sum(each.number in contraction.sides[1] for each in sums),
         ),
+        scattered_results=any(scatter_of(value) is not None for value in body(kernel)[-1].operands),
     )
     work = epilogue_work(kernel, space, contraction)
     return found if found.work == work else replace(found, epilogue=work)

@@ -50,6 +50,7 @@ class ContractionProblem:
         windows: for each operand that is a gathered view, elements of its source, and along m (or n) how many elements
             read memory of their own, before others read it again; else None.
         operand_sums: sums of elements of operand A, and of operand B, along k, which the kernel makes as well.
+        scattered_results: whether results are stored by threads, at positions that no tensor map describes.
     """
 
     batch: tuple[int | None, ...]
@@ -78,6 +79,7 @@ class ContractionProblem:
     hints: tuple[int | None, ...] = ()
     windows: tuple[tuple[int, int] | None, ...] = (None, None)
     operand_sums: tuple[int, int] = (0, 0)
+    scattered_results: bool = False
 
     @kept_property
     def expected(self) -> tuple[int | None, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -151,3 +152,35 @@ def test_channels_first() -> None:
         target="interpret",
     )(*(np.ascontiguousarray(array.transpose(first)) for array in (dy, w)))
     assert (found == dgrad(case, dy.astype(np.int64), w.astype(np.int64)).transpose(first)).all()
+
+
+PATCHES = [
+    Case(2, (6, 8), 32, 64, (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),  # all plain
+    Case(2, (7, 5), 32, 64, (2, 2), (2, 2), ((0, 1), (1, 0)), (1, 1)),  # pixels that no output meets, and a shift
+    Case(2, (6, 8), 3, 64, (2, 4), (2, 4), ((0, 0), (0, 0)), (1, 1)),  # rows of 24 bytes
+    Case(1, (12,), 16, 64, (4,), (4,), ((0, 0),), (1,)),
+]
+
+
+@combined(
+    {"case": PATCHES, "swapped": [False, True], "tile": [(64, 64), (128, 64)]},
+    turns={"order": ["launch", "random"]},
+)
+def test_patches_on_warpgroups(case: Case, swapped: bool, tile: tuple[int, int], order: str) -> None:
+    """Classes that meet the same outputs are columns of one product, which tensor maps and wgmma compute."""
+    rng = np.random.default_rng(4)
+    _, w, dy = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+    old = integers(rng, case.shapes[0], np.float32)
+    of_images = PASSES[len(case.sizes) - 1][2]
+
+    def patches(dy: Any, w: Any, old: Any) -> Any:
+        return of_images(dy, w, input_size=case.sizes, dtype=mf.float32, **case.parameters) * 2 + old
+
+    rows, columns = case.images * prod(case.outputs), prod(case.stride) * case.channels
+    product = Product(rows, columns, case.filters, "nn", "float16")
+    schedule = pinned_schedule(product, *tile, instruction="wgmma", swapped=swapped)
+    module = module_at("gpu", patches, specs_of([dy, w, old]), schedule)
+    assert str(module).count("gpu.func") == 1
+    assert "fuse.async_load" in str(module)
+    (found,) = interpreter.run(module, "patches", [dy, w, old], order=order, seed=3)
+    assert (found == dgrad(case, dy.astype(np.int64), w.astype(np.int64)) * 2 + old).all()

@@ -14,7 +14,9 @@ LAYERS = {
     "stem 7x7": ((8, 112, 112, 64), (64, 7, 7, 16), 224, {"stride": 2, "padding": 3}),
     "convnext 2x2": ((8, 14, 14, 768), (768, 2, 2, 384), 28, {"stride": 2}),
     "patches 4x4": ((8, 28, 28, 96), (96, 4, 4, 16), 112, {"stride": 4}),
-    "patches 16x16": ((8, 7, 7, 384), (384, 16, 16, 16), 112, {"stride": 16}),
+    "convnext stem 4x4": ((8, 56, 56, 96), (96, 4, 4, 3), 224, {"stride": 4}),
+    "vit patches 16x16": ((8, 14, 14, 768), (768, 16, 16, 3), 224, {"stride": 16}),
+    "unet 4x4": ((8, 28, 28, 128), (128, 4, 4, 64), 56, {"stride": 2, "padding": 1}),
 }
 """Shapes of dy and w, the input's size, and parameters."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import gcd, prod
+from math import prod
 
 from mlir import ir
 
 from mlirfuse.builder.emission.emit import pointwise
-from mlirfuse.builder.functions.casting import cast
 from mlirfuse.builder.functions.convolutions.windows import Window
 from mlirfuse.builder.functions.manipulation import reshape_to
 from mlirfuse.builder.functions.products.sums_of_products import ProductTypes, sum_of_products
@@ -58,7 +57,7 @@ def forward(problem: Problem, x: TensorBase, w: TensorBase, types: ProductTypes)
     """The unrounded output (n, p..., g, k); x has shape (n, h..., c) and w (k, r..., c)."""
     wide = _accessible_channels(problem, x)
     if wide != problem.channels:
-        return forward(replace(problem, channels=wide), _with_channels(x, wide), _with_channels(w, wide), types)
+        return forward(replace(problem, channels=wide), with_channels(x, wide), with_channels(w, wide), types)
     rank, grouped = len(problem.windows), len(problem.group)
     images = _windows(problem, x)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
@@ -76,8 +75,8 @@ def wgrad(problem: Problem, x: TensorBase, dy: TensorBase, types: ProductTypes) 
     """The unrounded gradient (g, k, r..., c) of filters; x has shape (n, h..., c) and dy (n, p..., k)."""
     wide = _accessible_channels(problem, x)
     if wide != problem.channels:
-        gradient = wgrad(replace(problem, channels=wide), _with_channels(x, wide), dy, types)
-        return _with_channels(gradient, problem.channels)
+        gradient = wgrad(replace(problem, channels=wide), with_channels(x, wide), dy, types)
+        return with_channels(gradient, problem.channels)
     rank, grouped = len(problem.windows), len(problem.group)
     images = _windows(problem, x)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
@@ -105,10 +104,10 @@ def _accessible_channels(problem: Problem, x: TensorBase) -> int:
     return -(-problem.channels // whole) * whole
 
 
-def _with_channels(tensor: TensorBase, channels: int) -> TensorBase:
+def with_channels(tensor: TensorBase, channels: int) -> TensorBase:
     """A copy with so many channels: zeros behind the last one, or fewer."""
     extents = (*(extent for extent in tensor.shape[:-1] if isinstance(extent, int)), channels)
-    view = _gathered(tensor, extents, list)
+    view = gathered(tensor, extents, list)
     access = tuple(range(len(extents)))
     return pointwise(tensor.state, [(view, access)], extents, tensor.dtype, lambda element: element)
 
@@ -117,7 +116,7 @@ def _windows(problem: Problem, x: TensorBase) -> TensorBase:
     """The windows (n, p..., g, r..., c) of images (n, h..., c)."""
     channels = problem.channels // problem.groups
     extents = (problem.images, *problem.outputs, *problem.group, *problem.taps, channels)
-    if _is_pointwise(problem):
+    if is_pointwise(problem):
         return reshape_to(x, extents)
 
     def indices(at: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
@@ -126,147 +125,22 @@ def _windows(problem: Problem, x: TensorBase) -> TensorBase:
         places = [
             p * w.stride + r * w.dilation - w.before for p, r, w in zip(pixels, taps, problem.windows, strict=True)
         ]
-        return [image, *places, _channel(problem, at[1 + len(pixels)], channels, at[-1])]
+        return [image, *places, group_channel(problem, at[1 + len(pixels)], channels, at[-1])]
 
-    return _gathered(x, extents, indices)
+    return gathered(x, extents, indices)
 
 
-def _is_pointwise(problem: Problem) -> bool:
+def is_pointwise(problem: Problem) -> bool:
     """Whether each window is its output's one pixel, so that nothing need be gathered."""
     return all(w.taps == 1 == w.stride and not w.before and not w.after for w in problem.windows)
 
 
-def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) -> TensorBase:
-    """The images' gradient (n, h..., c), rounded; dy has shape (n, p..., k) and w (k, r..., c).
-
-    With strides, pixels fall into residue classes modulo the stride, and each class only meets every so many taps. The
-    classes are a batch of products, so no product with an inserted zero is made; a view puts their pixels in order, and
-    leaves out channels of zeros that filters were copied with.
-    """
-    sizes = (problem.images, *(window.size for window in problem.windows), problem.channels)
-    strided = any(window.stride > 1 for window in problem.windows)
-    whole = max(1, ACCESS // w.dtype.bytes)
-    if strided and problem.groups == 1 and problem.channels % whole:
-        wide = -(-problem.channels // whole) * whole
-        problem, w = replace(problem, channels=wide), _with_channels(w, wide)
-    rank, grouped = len(problem.windows), len(problem.group)
-    classes = [_Residues(window) for window in problem.windows]
-    residues = tuple(c.count for c in classes) if strided else ()
-    pixels, taps = tuple(c.pixels for c in classes), tuple(c.taps for c in classes)
-    channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
-    many = len(residues)
-
-    def split(at: Sequence[ir.AffineExpr]) -> Sequence[ir.AffineExpr]:
-        zero = ir.AffineExpr.get_constant(0)
-        return at[:many] if strided else [zero] * rank
-
-    def grads(at: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
-        image, group, last = at[many], at[many + 1 + rank], at[-1]
-        pixel, tap = at[many + 1 : many + 1 + rank], at[-1 - rank : -1]
-        found = zip(classes, split(at), pixel, tap, strict=True)
-        return [image, *(c.output(a, h, j) for c, a, h, j in found), _channel(problem, group, filters, last)]
-
-    def weights(at: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
-        tap, filter_, channel = at[many + grouped : many + grouped + rank], at[-2], at[-1]
-        found = zip(classes, split(at), tap, strict=True)
-        return [_channel(problem, at[many], filters, filter_), *(c.tap(a, j) for c, a, j in found), channel]
-
-    of_grads = (*residues, problem.images, *pixels, *problem.group, *taps, filters)
-    of_weights = (*residues, *problem.group, *taps, filters, channels)
-    left: TensorBase
-    right: TensorBase
-    if _is_pointwise(problem):
-        left, right = reshape_to(dy, of_grads), reshape_to(w, of_weights)
-    else:
-        left, right = _gathered(dy, of_grads, grads), _gathered(w, of_weights, weights)
-    # Loops: residues, group, image, pixels, channel; taps, filter. One class leaves the groups behind the pixels.
-    outer = (*residues, problem.images, *pixels)
-    ahead = tuple(range(many + grouped)) if strided else ()
-    if strided:
-        shape: tuple[int, ...] = (*residues, *problem.group, problem.images, *pixels, channels)
-        group = ahead[many:]
-        pixel_loops = tuple(range(many + grouped, many + grouped + 1 + rank))
-    else:
-        shape = (*outer, *problem.group, channels)
-        pixel_loops = tuple(range(1 + rank))
-        group = tuple(range(1 + rank, 1 + rank + grouped))
-    summed = tuple(range(len(shape), len(shape) + rank + 1))
-    left_access = (*ahead[:many], *pixel_loops, *group, *summed)
-    right_access = (*ahead[:many], *group, *summed, len(shape) - 1)
-    inputs = [(left, left_access), (right, right_access)]
-    sums = cast(sum_of_products(inputs, shape, len(shape) + rank + 1, types), types.result)
-    if not strided:
-        return reshape_to(sums, sizes)
-
-    def ordered(at: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
-        image, *places, channel = at
-        residue = [ir.AffineExpr.get_mod(h, c.count) for h, c in zip(places, classes, strict=True)]
-        pixel = [ir.AffineExpr.get_floor_div(h, c.count) for h, c in zip(places, classes, strict=True)]
-        inside = [channel]
-        if grouped:
-            inside = [ir.AffineExpr.get_mod(channel, channels)]
-            residue.append(ir.AffineExpr.get_floor_div(channel, channels))
-        return [*residue, image, *pixel, *inside]
-
-    view = _gathered(sums, sizes, ordered)
-    access = tuple(range(len(sizes)))
-    return pointwise(view.state, [(view, access)], sizes, types.result, lambda element: element)
-
-
-class _Residues:
-    """One spatial dimension of a data gradient, by residue classes of the pixel modulo the stride.
-
-    Pixel a + stride * h of class a meets the taps first(a) + j * step, and with tap r the output
-    (a + stride * h + before - r * dilation) / stride. Indices that do not exist are moved out of bounds, where a
-    gathered view is zero.
-
-    Attributes:
-        count: number of classes: the stride.
-        pixels: pixels of a class, at most.
-        taps: taps that a pixel meets, at most.
-    """
-
-    def __init__(self, window: Window):
-        self.window = window
-        self.count = window.stride
-        self._common = gcd(window.stride, window.dilation)
-        self._step = window.stride // self._common
-        self._inverse = pow(window.dilation // self._common, -1, self._step) if self._step > 1 else 0
-        self.pixels = -(-window.size // window.stride)
-        self.taps = -(-window.taps // self._step)
-
-    def tap(self, a: ir.AffineExpr, j: ir.AffineExpr) -> ir.AffineExpr:
-        """The j-th tap that class a meets; past the filter's end where there are fewer."""
-        place = self._first(a) + j * self._step
-        if self._common > 1:
-            place = place + ir.AffineExpr.get_mod(a + self.window.before, self._common) * self.window.taps
-        return place
-
-    def output(self, a: ir.AffineExpr, h: ir.AffineExpr, j: ir.AffineExpr) -> ir.AffineExpr:
-        """The output that pixel h of class a meets with its j-th tap; past the end where there is none."""
-        window, far = self.window, self.window.outputs + self.window.reach + self.window.stride
-        start = ir.AffineExpr.get_floor_div(a + window.before - self._first(a) * window.dilation, window.stride)
-        place = h - j * (window.dilation // self._common) + start
-        if window.taps % self._step:
-            tap = self._first(a) + j * self._step
-            place = place + ir.AffineExpr.get_floor_div(tap, window.taps) * far
-        if self._common > 1:
-            place = place + ir.AffineExpr.get_mod(a + window.before, self._common) * far
-        return place
-
-    def _first(self, a: ir.AffineExpr) -> ir.AffineExpr:
-        if self._step == 1:
-            return ir.AffineExpr.get_constant(0)
-        part = ir.AffineExpr.get_floor_div(a + self.window.before, self._common)
-        return ir.AffineExpr.get_mod(part * self._inverse, self._step)
-
-
-def _channel(problem: Problem, group: ir.AffineExpr, size: int, channel: ir.AffineExpr) -> ir.AffineExpr:
+def group_channel(problem: Problem, group: ir.AffineExpr, size: int, channel: ir.AffineExpr) -> ir.AffineExpr:
     """The channel of all groups; `group` is only used where there are several."""
     return group * size + channel if problem.groups > 1 else channel
 
 
-def _gathered(
+def gathered(
     source: TensorBase,
     extents: tuple[int, ...],
     indices: Callable[[Sequence[ir.AffineExpr]], list[ir.AffineExpr]],

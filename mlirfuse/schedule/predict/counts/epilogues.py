@@ -52,7 +52,8 @@ def epilogue_seconds(grid: ContractionGrid) -> float:
     results = cycles / machine.clock
     if contraction.split == 1:
         written = prod(grid.tile) * work.written
-        unstaged = contraction.swapped and (grid.problem.n or 1) % STAGED_COLUMNS
+        in_subtiles = (grid.problem.n or 1) % STAGED_COLUMNS == 0 and not grid.problem.scattered_results
+        unstaged = contraction.swapped and not in_subtiles
         results = max(results, (UNSTAGED if unstaged else 1) * written / machine.dram_bandwidth_per_sm)
     return max(results, special_seconds(grid)) + _computing_seconds(grid) + _loading_seconds(grid)
 
