@@ -12,8 +12,8 @@ takes all components to an index of the result, where the source's element is pu
 the result are left out. The map reaches each position of the result exactly once: each of its expressions is a constant
 plus components of its own, by factors that are those of a number with these components as digits.
 
-The op is in a kernel on tensors, directly before the return. The kernel stores its tiles at these positions
-(`fuse.scattered`), so that no array in the source's order exists.
+The op makes a result of a kernel on tensors that computes a matrix product. The kernel stores its tiles at these
+positions (`fuse.scattered`), so that no array in the source's order exists.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
-from mlirfuse.analysis.kernels import argument_attributes, stored_values
+from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -37,7 +37,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     vector_dim, transposed_dim = _contiguous_dims(space, full)
     depths = reduction_depths(structures)
     persistent_loop, finer = _persistent_loops(kernel, space, structures, operands, vector_dim)
-    returned = stored_values(kernel)
+    returned = body(kernel)[-1].operands
     work = pass_instructions(space, structures, depths, returned)
     live = live_bytes(space, structures, depths, returned)
     return Problem(
@@ -125,7 +125,7 @@ def _persistent_loops(
     """
     if not space.reduced_dims:
         return None, None
-    returned = stored_values(kernel)
+    returned = list(body(kernel)[-1].operands)
     plan = grid_reduction(space, structures, returned)
     if isinstance(plan, Conflict):
         if needs_grid(space):
@@ -186,7 +186,7 @@ def _row_reduction(space: IterationSpace, structure: OpStructure) -> RowReductio
 def _returns_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
     """Whether a reduction, or a value computed from one, is returned in a float type as wide as the sums."""
     late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
-    types = [ir.RankedTensorType(v.type).element_type for v in stored_values(kernel) if v in late]
+    types = [ir.RankedTensorType(v.type).element_type for v in body(kernel)[-1].operands if v in late]
     return any(isinstance(type_, ir.F32Type | ir.F64Type) for type_ in types)
 
 
@@ -245,7 +245,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             None if strides is None else list(ir.DenseI64ArrayAttr(strides)),
             WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
-    for value in stored_values(kernel):
+    for value in body(kernel)[-1].operands:
         yield _Operand(value.type, space.value_axes[value], written=True)
 
 

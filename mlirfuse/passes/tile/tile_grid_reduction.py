@@ -10,7 +10,7 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.grid_reduction import grid_reduction
-from mlirfuse.analysis.kernels import functions, is_tile_program, kernels, stored_values, symbol
+from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -76,7 +76,7 @@ class FuseTileGridReduction(Pass):
                 continue
             space, structures = kernel_space(kernel)
             whole_rows = space.rank - 1 not in schedule.persistent_loop.dims
-            plan = grid_reduction(space, structures, stored_values(kernel), whole_rows=whole_rows)
+            plan = grid_reduction(space, structures, body(kernel)[-1].operands, whole_rows=whole_rows)
             if isinstance(plan, Conflict):
                 raise ScheduleError(f"a persistent loop cannot compute this kernel: {plan.reason}", where=plan.op)
             if plan.outer_dims != schedule.persistent_loop.dims:

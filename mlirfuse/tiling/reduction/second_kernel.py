@@ -8,7 +8,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
-from mlirfuse.analysis.kernels import body, result_sources, stored_values, symbol
+from mlirfuse.analysis.kernels import body, result_sources, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.rewriting import erase
@@ -36,9 +36,8 @@ def emit_two_kernels(
     assert schedule.persistent_loop is not None  # checked by the pass
     returned = list(body(kernel)[-1].operands)
     second_values = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
-    stored = list(enumerate(stored_values(kernel)))
-    first_numbers = [n for n, value in stored if value not in second_values]
-    second_numbers = [n for n, value in stored if value in second_values]
+    first_numbers = [n for n, value in enumerate(returned) if value not in second_values]
+    second_numbers = [n for n, value in enumerate(returned) if value in second_values]
     shapes = [
         ([schedule.persistent_loop.blocks, *_kept(space, plan, n)], element_type(s))
         for n, s in enumerate(plan.reductions)

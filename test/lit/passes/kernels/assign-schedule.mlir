@@ -361,3 +361,20 @@ func.func private @unknown(%x: tensor<?x?x64xbf16>, %c: tensor<?x64xf32>) -> ten
   } -> tensor<?x?x64xbf16>
   return %0 : tensor<?x?x64xbf16>
 }
+
+// -----
+
+// expected-error @below {{only the kernel of a matrix product scatters its results}}
+func.func private @no_product(%x: tensor<64x16xf32>) -> tensor<63x16xf32>
+    attributes {fuse.kernel} {
+  %e = tensor.empty() : tensor<64x16xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<64x16xf32>) outs(%e : tensor<64x16xf32>) {
+  ^bb0(%p: f32, %q: f32):
+    %s = arith.addf %p, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x16xf32>
+  %1 = "fuse.scatter"(%0) {basis = array<i64: 2, 32, 16>, map = affine_map<(a, h, c) -> (h * 2 + a, c)>, ranks = array<i64: 2, 1>}
+      : (tensor<64x16xf32>) -> tensor<63x16xf32>
+  return %1 : tensor<63x16xf32>
+}

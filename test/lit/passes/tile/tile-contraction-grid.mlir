@@ -146,3 +146,36 @@ func.func private @pairs_0(%x: tensor<160x64xbf16>, %w: tensor<256x64xbf16>) -> 
   } -> tensor<160x256xf32>
   return %0 : tensor<160x256xf32>
 }
+
+// -----
+
+// Tiles of a scattered result are stored to a view of the result's buffer, whose strides promise rows of 16 elements.
+// CHECK: #[[POSITIONS:.*]] = affine_map<(d0, d1, d2) -> (d1 * 2 + d0, d2)>
+// CHECK-LABEL: func.func private @scattered_kernel(
+// CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<63x16xf32>)
+// CHECK: %[[V:.*]] = "fuse.scattered"(%[[Y]]) {basis = array<i64: 2, 32, 16>, map = #[[POSITIONS]], ranks = array<i64: 2, 1>} : (memref<63x16xf32>) -> memref<64x16xf32, strided<[16, 1]>>
+// CHECK: scf.forall
+// CHECK: vector.transfer_write %{{.*}}, %[[V]][%{{.*}}, %{{.*}}] {{.*}} : vector<32x16xf32>, memref<64x16xf32, strided<[16, 1]>>
+// CHECK: func.func private @scattered(tensor<64x64xf16>, tensor<16x64xf16>) -> tensor<63x16xf32>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 32, 16>, layout = #layout, contraction = {k = 32, instruction = "mma"}}
+func.func private @scattered(%x: tensor<64x64xf16>, %w: tensor<16x64xf16>) -> tensor<63x16xf32>
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<64x64xf16>, tensor<16x64xf16>) outs(%init : tensor<64x16xf32>) {
+  ^bb0(%p: f16, %q: f16, %sum: f32):
+    %pe = arith.extf %p : f16 to f32
+    %qe = arith.extf %q : f16 to f32
+    %pq = arith.mulf %pe, %qe : f32
+    %s = arith.addf %sum, %pq : f32
+    linalg.yield %s : f32
+  } -> tensor<64x16xf32>
+  %1 = "fuse.scatter"(%0) {basis = array<i64: 2, 32, 16>, map = affine_map<(a, h, c) -> (h * 2 + a, c)>, ranks = array<i64: 2, 1>}
+      : (tensor<64x16xf32>) -> tensor<63x16xf32>
+  return %1 : tensor<63x16xf32>
+}
