@@ -8,7 +8,8 @@
 
 Each dimension of the view is numbered by components, the last one fastest: dimension i by the next `ranks[i]` entries
 of `basis`, whose product is the dimension's extent. The map takes all components to an index of the source. The view's
-element is the source's element there, and zero where that index is outside of the source. Of a memref, the view's
+element is the source's element there, and zero where that index is outside of the source. With the attribute `inside`
+the view has elements of `i1` instead, which say whether that index is inside of the source. Of a memref, the view's
 strides are no addresses: they only say how fragments are aligned. A view takes no memory: readers compute the addresses
 (`fuse-resolve-gathers`).
 """
@@ -24,10 +25,14 @@ from mlir import ir
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.base import SINGLE, OpDefinition
 from mlirfuse.support.affine_expressions import bounds, coefficients, largest, used_dims
+from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.strides import row_major
 
 IM2COL = "im2col"
 """Entry of a tensor map's description: the corners and steps of windows, where it copies tiles of a view of them."""
+
+INSIDE = "inside"
+"""Attribute of a view whose elements say which of its indices are inside of the source."""
 
 Linear = tuple[list[int], int]
 """Coefficients of the components, and a constant."""
@@ -47,10 +52,12 @@ class Gather:
     Attributes:
         basis: for each dimension of the view the extents of its components.
         map: from all components to an index of the source.
+        inside: whether the view's elements say which of its indices are inside of the source.
     """
 
     basis: tuple[tuple[int, ...], ...]
     map: ir.AffineMap
+    inside: bool = False
 
     @property
     def components(self) -> tuple[int, ...]:
@@ -84,11 +91,12 @@ class Gather:
 
     def attributes(self) -> dict[str, ir.Attribute]:
         """The op's attributes."""
-        return {
+        entries: dict[str, ir.Attribute] = {
             "basis": ir.DenseI64ArrayAttr.get(list(self.components)),
             "ranks": ir.DenseI64ArrayAttr.get([len(group) for group in self.basis]),
             "map": ir.AffineMapAttr.get(self.map),
         }
+        return entries | ({INSIDE: ir.UnitAttr.get()} if self.inside else {})
 
     def unit(self, shape: Sequence[int], strides: Sequence[int | None]) -> tuple[int | None, int]:
         """Where neighbours of the view are neighbours in a source of that shape and strides, in elements.
@@ -161,7 +169,7 @@ def gather_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> Gather:
     for rank in ir.DenseI64ArrayAttr(attributes["ranks"]):
         groups.append(tuple(flat[start : start + rank]))
         start += rank
-    return Gather(tuple(groups), ir.AffineMapAttr(attributes["map"]).value)
+    return Gather(tuple(groups), ir.AffineMapAttr(attributes["map"]).value, INSIDE in attributes)
 
 
 def promised_strides(gather: Gather, shape: Sequence[int], strides: Sequence[int | None]) -> list[int]:
@@ -183,7 +191,18 @@ def view_attributes(
     if STRIDES in source:
         entries["strides"] = source[STRIDES]
     view = {GATHER: ir.DictAttr.get(entries), STRIDES: ir.DenseI64ArrayAttr.get(strides)}
-    return view | ({ALIGN: source[ALIGN]} if ALIGN in source else {})
+    if ALIGN not in source:
+        return view
+    return view | {ALIGN: promised_alignment(gather, type_, known, source[ALIGN])}
+
+
+def promised_alignment(
+    gather: Gather, source: ir.ShapedType, strides: Sequence[int | None], alignment: ir.Attribute
+) -> ir.IntegerAttr:
+    """Bytes of which contiguous runs of a view are a multiple, and to which they are aligned, `alignment` at most."""
+    _, run = gather.unit(source.shape, [None if s is None or s < 0 else s for s in strides])
+    known = ir.IntegerAttr(alignment)
+    return ir.IntegerAttr.get(known.type, gcd(known.value, run * from_mlir(source.element_type).bytes))
 
 
 def _verify(op: ir.Operation) -> str | None:
@@ -192,8 +211,11 @@ def _verify(op: ir.Operation) -> str | None:
     if sum(ranks) != len(flat) or any(n < 1 for n in flat):
         return f"ranks {ranks} must partition the extents {flat}, which are positive"
     gather = gather_of(op.attributes)
-    if source.element_type != view.element_type or not source.has_static_shape or not view.has_static_shape:
-        return f"{source} and its view {view} must have static shapes and one element type"
+    if not source.has_static_shape or not view.has_static_shape:
+        return f"{source} and its view {view} must have static shapes"
+    wanted = ir.IntegerType.get_signless(1) if gather.inside else source.element_type
+    if view.element_type != wanted:
+        return f"elements of the view must be {wanted}, not {view.element_type}"
     if list(view.shape) != list(gather.shape):
         return f"the view's shape must be {gather.shape}, not {list(view.shape)}"
     if gather.map.n_dims != len(flat) or gather.map.n_symbols or len(gather.map.results) != source.rank:
@@ -218,6 +240,7 @@ DEFINITION = OpDefinition(
 def gathered_view(source: ir.Value, gather: Gather, view: ir.Type | None = None) -> ir.Value:
     """Builds the op at the current insertion point; the view is a tensor unless its type is given."""
     if view is None:
-        view = ir.RankedTensorType.get(list(gather.shape), ir.ShapedType(source.type).element_type)
+        element = ir.IntegerType.get_signless(1) if gather.inside else ir.ShapedType(source.type).element_type
+        view = ir.RankedTensorType.get(list(gather.shape), element)
     op = ir.Operation.create(DEFINITION.full_name, operands=[source], results=[view], attributes=gather.attributes())
     return op.results[0]

@@ -67,7 +67,11 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         errors_show=_errors_show(kernel, operands[0].value.type, result.element_type),
         computed_from=tuple(size if f.ops else None for f, size in zip(operands, stored, strict=True)),
         sources=tuple(
-            tuple(from_mlir(ir.RankedTensorType(argument.type).element_type).bytes for argument in f.whole)
+            tuple(
+                from_mlir(ir.RankedTensorType(argument.type).element_type).bytes
+                for argument in f.whole
+                if not _is_check(kernel, argument)
+            )
             for f in operands
         ),
         residual_bytes=_residual_bytes(kernel, space, contraction),
@@ -141,6 +145,12 @@ def _is_unmapped(kernel: ir.Operation, argument: ir.Value) -> bool:
     """
     view = _mapped(kernel, argument)
     return may_be_reversed(_attributes(kernel, argument)) if view is None else isinstance(view, str)
+
+
+def _is_check(kernel: ir.Operation, argument: ir.Value) -> bool:
+    """Whether an argument is in no memory: it says which indices of a view are inside of an array."""
+    attributes = _attributes(kernel, argument)
+    return GATHER in attributes and gather_of(ir.DictAttr(attributes[GATHER])).inside
 
 
 def _windows(kernel: ir.Operation, operand: ContractionOperand, dim: int) -> tuple[int, int] | None:

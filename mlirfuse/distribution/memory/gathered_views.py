@@ -1,12 +1,14 @@
-"""The rule of `fuse.gathered_view` and `fuse.scattered`: the op is kept, and its view is aligned as its source is."""
+"""The rule of `fuse.gathered_view` and `fuse.scattered`: the op is kept; its view is aligned as the source's runs."""
 
 from __future__ import annotations
 
 from mlir import ir
 
 from mlirfuse.dialect.attributes import ALIGN
+from mlirfuse.dialect.gathered_view import gather_of, promised_alignment
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.support.rewriting import clone
+from mlirfuse.tiling.memory import strides
 
 
 @rule("fuse.gathered_view", "fuse.scattered")
@@ -17,4 +19,5 @@ def mapped_view(d: Distributor, op: ir.Operation) -> None:
     d.scalars[op.results[0]] = view
     declared = d.argument_attributes.get(source, {}).get(ALIGN)
     if declared is not None:
-        d.argument_attributes[view] = {ALIGN: declared}
+        type_, gather = ir.MemRefType(source.type), gather_of(op.attributes)
+        d.argument_attributes[view] = {ALIGN: promised_alignment(gather, type_, strides(type_), declared)}

@@ -53,12 +53,17 @@ def _gathered_view(site: Site) -> Callable[[Frame], None]:
         inside = np.broadcast_to(inside, shape)
         whole = [np.where(inside, np.broadcast_to(index, shape), 0) for index in indices]
         value = frame.values[source]
-        if is_buffer:
+        if gather.inside:
+            data = np.array(inside)
+        elif is_buffer:
             flat = [index.reshape(1, -1) for index in whole]
-            data = Access(site, frame, value, flat, inside.reshape(1, -1)).load().reshape(gather.shape)
+            data = Access(site, frame, value, flat, inside.reshape(1, -1)).load()
+        else:
+            data = np.where(inside, value[tuple(whole)], np.zeros((), value.dtype))
+        data = data.reshape(gather.shape)
+        if is_buffer:
             frame.values[out] = from_array(f"view of {value.text}", data, None, 16, readonly=True, checks=False)
             return
-        data = np.where(inside, value[tuple(whole)], np.zeros((), value.dtype)).reshape(gather.shape)
         view = data.view(GatheredArray)
         view.source = value
         frame.values[out] = view

@@ -16,16 +16,20 @@ from mlirfuse.analysis.kernels import symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.dialect.attributes import SCHEDULE
+from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
+from mlirfuse.passes.fusion.viewed_producer import ViewedProducer
 from mlirfuse.passes.kernels.host import callee, launches
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.support.rewriting import erase
+from mlirfuse.support.rewriting import defining_op, erase
 from mlirfuse.target import Target
+
+GATHERED = DEFINITION.full_name
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,9 @@ class FusePrologues(Pass):
     dimensions of that operand, or is needed on the result's tile (`analysis/contractions/contraction_operands.py`). The
     operand is then computed again for every tile of the result that uses it, so the kernels stay apart where the cost
     model estimates less time for two. A user's schedule with a `contraction`, for either of the two, forces the fusion.
-    Where fusion is off (`fuse.operation`), only kernels of one operation are fused.
+    Where fusion is off (`fuse.operation`), only kernels of one operation are fused. Where the contraction reads a
+    gathered view of the result, as convolutions do, the kernel first becomes one that computes the view from views of
+    its arguments (`viewed_producer.py`); it declines where an element depends on its index.
 
     ```mlir
     %w = call @f_0(%q, %scale) : (tensor<512x256xi8>, tensor<512xf16>) -> tensor<512x256xf16>   // casts and scales
@@ -68,20 +74,32 @@ def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str
     """Pairs of a launch that computes an operand and a contraction's launch that reads it, without declined ones."""
     known = launches(module, function)
     for second, kernel in known.items():
+        views = [op for v in second.operands if (op := defining_op(v)) is not None and op.name == GATHERED]
+        read = {first: next((v for v in views if v.operands[0] in first.results), None) for first in known}
         makers = [
             first
-            for first in known
-            if (callee(first), callee(second)) not in declined and set(first.results) & set(second.operands)
+            for first, view in read.items()
+            if (callee(first), callee(second)) not in declined
+            and (view is not None or set(first.results) & set(second.operands))
         ]
         if makers and contraction_in(*kernel_space(kernel)) is not None:
-            yield from (_Pair(first, second, known[first], kernel) for first in makers)
+            for first in makers:
+                view = read[first]
+                pair = (first, second, known[first], kernel)
+                yield _Pair(*pair) if view is None else _ViewedPair(*pair, view)
 
 
 class _Pair(KernelPair):
     """A launch, and one of a contraction that reads its results."""
 
-    def obstacle(self, target: Target, machine: MachineModel) -> str | None:
-        """Why the kernels should not be fused, or None."""
+    def obstacle(self, target: Target, machine: MachineModel, alone: ir.Operation | None = None) -> str | None:
+        """Why the kernels should not be fused, or None.
+
+        Args:
+            target: the architecture.
+            machine: the speeds of the device.
+            alone: the kernel that a fusion spares; the first one by default.
+        """
         if reason := self.separated():
             return reason
         space, structures = kernel_space(self.first)
@@ -103,7 +121,8 @@ class _Pair(KernelPair):
                 return reason
             if given or _problem(trial) == _problem(self.second):
                 return None
-            one, first, second = (kernel_prediction(k, target, machine) for k in (trial, self.first, self.second))
+            each = (trial, alone or self.first, self.second)
+            one, first, second = (kernel_prediction(k, target, machine) for k in each)
         except (PassError, ScheduleError) as error:
             return str(error)
         finally:
@@ -114,6 +133,48 @@ class _Pair(KernelPair):
         if together > apart:
             return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
         return None
+
+
+@dataclass(frozen=True)
+class _ViewedPair(_Pair):
+    """A launch, and one of a contraction that reads a gathered view of its result.
+
+    Attributes:
+        view: the `fuse.gathered_view`.
+    """
+
+    view: ir.Operation
+
+    def obstacle(self, target: Target, machine: MachineModel, alone: ir.Operation | None = None) -> str | None:
+        producer = self._producer()
+        readers = [use.owner.operation for v in (*self.first_call.results, *self.view.results) for use in v.uses]
+        if any(reader not in (self.view, self.second_call) for reader in readers):
+            return "its results are used elsewhere as well"
+        if reason := self.separated() or producer.obstacle():
+            return reason
+        call, kernel = producer.build()
+        self._pass(call.results[0])
+        try:
+            return _Pair(call, self.second_call, kernel, self.second).obstacle(target, machine, self.first)
+        finally:
+            self._pass(self.view.results[0], call.results[0])
+            producer.erase(call, kernel)
+
+    def merge(self, function: ir.Operation) -> None:
+        call, kernel = self._producer().build()
+        self._pass(call.results[0])
+        _Pair(call, self.second_call, kernel, self.second).merge(function)
+        for op in (self.view, self.first_call, self.first):
+            erase(op)
+
+    def _producer(self) -> ViewedProducer:
+        return ViewedProducer(self.first_call, self.first, self.view)
+
+    def _pass(self, new: ir.Value, old: ir.Value | None = None) -> None:
+        """Replaces what the second launch reads."""
+        for number, operand in enumerate(self.second_call.operands):
+            if operand == (old or self.view.results[0]):
+                self.second_call.operands[number] = new
 
 
 def _problem(kernel: ir.Operation) -> ContractionProblem:

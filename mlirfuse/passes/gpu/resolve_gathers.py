@@ -31,9 +31,10 @@ class FuseResolveGathers(Pass):
 
     Requires the gpu stage. The index in the view is divided into components, which the map takes to an index of the
     source. Where a component of that index can be out of bounds, a copy fills its elements with zeros, and a load reads
-    the source's first elements in place of them and selects zeros. Components, checks and divisions that the extents
-    make superfluous are not emitted. An access of several elements stays inside one contiguous run of the source, which
-    the view's strides promise. Copies by tensor maps keep the view.
+    the source's first elements in place of them and selects zeros. A load of a view with `inside` becomes that check.
+    Components, checks and divisions that the extents make superfluous are not emitted. An access of several elements
+    stays inside one contiguous run of the source, which the view's strides promise. Copies by tensor maps keep the
+    view.
 
     ```mlir
     %view = "fuse.gathered_view"(%x) {map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>, ...}
@@ -113,6 +114,9 @@ class _Access:
         else:
             index = list(self.op.operands)[1:]
         at, condition = place_of(gather, dict(zip(self.axes, index, strict=True)), ir.MemRefType(source.type).shape)
+        if gather.inside:
+            self.op.results[0].replace_all_uses_with(self._check(condition))
+            return
         if condition is not None:
             at = [arith.SelectOp(condition, i, constant(0)).result for i in at]
         if self.op.name == COPY:
@@ -127,6 +131,13 @@ class _Access:
                 old.replace_all_uses_with(result)
             return
         self.op.results[0].replace_all_uses_with(self._load(source, at, condition))
+
+    def _check(self, condition: ir.Value | None) -> ir.Value:
+        """Whether all elements of a load are inside of the source: a contiguous run is as a whole."""
+        i1 = ir.IntegerType.get_signless(1)
+        inside = arith.ConstantOp(i1, ir.BoolAttr.get(True)).result if condition is None else condition
+        type_ = self.op.results[0].type
+        return vector.BroadcastOp(type_, inside).result if isinstance(type_, ir.VectorType) else inside
 
     def _load(self, source: ir.Value, at: list[ir.Value], condition: ir.Value | None) -> ir.Value:
         nontemporal = True if "nontemporal" in self.op.attributes else None

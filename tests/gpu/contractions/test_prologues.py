@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from tests.support.contractions.gathered_prologues import CASES as GATHERED
+from tests.support.contractions.gathered_prologues import normalised
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.contractions.prologues import CASES, Case
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
@@ -44,3 +46,12 @@ def test_weights_of_bytes_are_exact(extents: tuple[int, int, int], split: int) -
     expected = x.astype(np.float64) @ (q * scale[:, None].astype(np.float64)).T
     for fn in (mf.fuse(product), mf.fuse(product, schedule=schedule)):
         np.testing.assert_array_equal(to_numpy(fn(*map(to_torch, (x, q, scale)))), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", ["forward", "wgrad", "dgrad"])
+@pytest.mark.parametrize("case", GATHERED)
+def test_operands_that_convolutions_gather(case: str, name: str, dtype: str) -> None:
+    given = normalised(name, GATHERED[case], dtype)
+    found = mf.fuse(given.fn)(*map(to_torch, given.inputs))
+    np.testing.assert_array_equal(to_numpy(found).astype(np.float64), given.expected)

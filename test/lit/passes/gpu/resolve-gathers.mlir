@@ -66,3 +66,24 @@ gpu.module @many_rows {
     gpu.return
   }
 }
+
+// -----
+
+// A load of checks reads no memory.
+// CHECK-LABEL: gpu.func @checks
+// CHECK-NOT: gathered_view
+// CHECK-NOT: load
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %c8_i32
+// CHECK-NOT: load
+// CHECK: vector.broadcast %[[INSIDE]] : i1 to vector<8xi1>
+gpu.module @checks {
+  gpu.func @checks(%x: memref<2x8x16xf16>, %y: memref<16x48xi1>) kernel {
+    %t = gpu.thread_id x
+    %c8 = arith.constant 8 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 2, 8, 3, 16>, ranks = array<i64: 2, 2>, inside,
+        map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>} : (memref<2x8x16xf16>) -> memref<16x48xi1, strided<[16, 1]>>
+    %v = vector.load %view[%t, %c8] {alignment = 8 : i64} : memref<16x48xi1, strided<[16, 1]>>, vector<8xi1>
+    vector.store %v, %y[%t, %c8] : memref<16x48xi1>, vector<8xi1>
+    gpu.return
+  }
+}

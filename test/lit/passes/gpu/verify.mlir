@@ -275,3 +275,12 @@ func.func @elements_of_a_scattered_view(%y: memref<16x16xf16>) {
       map = affine_map<(h, c) -> (h, c)>} : (memref<16x16xf16>) -> memref<16x16xf32, strided<[16, 1]>>
   return
 }
+
+// -----
+
+func.func @elements_of_checks(%x: memref<2x8x16xf16>) {
+  // expected-error @below {{elements of the view must be i1, not f16}}
+  %0 = "fuse.gathered_view"(%x) {basis = array<i64: 2, 8, 3, 16>, ranks = array<i64: 2, 2>, inside,
+      map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>} : (memref<2x8x16xf16>) -> memref<16x48xf16, strided<[16, 1]>>
+  return
+}
