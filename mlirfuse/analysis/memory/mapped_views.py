@@ -1,4 +1,4 @@
-"""Gathered views whose tiles tensor maps copy: windows of images (im2col mode), and views that permute axes.
+"""Gathered views whose tiles tensor maps copy: windows of images (im2col mode), and boxes of filters.
 
 The limits are those of `cuTensorMapEncodeIm2col` and of `cp.async.bulk.tensor` (PTX ISA).
 """
@@ -48,8 +48,7 @@ class MappedView:
 
     Attributes:
         row: the view's dimension along which a copy has rows; the columns are along the other one.
-        axes: the source's axes from the inside out; for boxes the axis of each row component, the last one first,
-            follows that of the columns.
+        axes: the source's axes, from the inside out; for boxes that of the columns, that of the rows, and the others.
         im2col: the windows; None where copies are boxes.
         rows: what the rows of a box must divide; 0 for windows, which may have any rows.
     """
@@ -74,10 +73,10 @@ def mapped_view(gather: Gather, shape: Sequence[int], element_bytes: int) -> Map
         outer = list(range(starts[row], starts[row] + len(gather.basis[row])))
         inner = list(range(starts[1 - row], starts[1 - row] + len(gather.basis[1 - row])))
         found = _windows(gather, shape, element_bytes, known, row, outer, inner)
-        found = found or _boxes(gather, shape, known, row, outer, inner)
+        found = found or _boxes(gather, shape, element_bytes, known, row, outer, inner)
         if found is not None:
             return found
-    return "the map is neither that of windows, within the hardware's limits, nor one that permutes axes"
+    return "the map is neither that of windows, within the hardware's limits, nor that of boxes along two axes"
 
 
 Linear = tuple[list[int], int]
@@ -127,21 +126,31 @@ def _windows(
 def _boxes(
     gather: Gather,
     shape: Sequence[int],
+    element_bytes: int,
     linear: Sequence[Linear],
     row: int,
     outer: Sequence[int],
     inner: Sequence[int],
 ) -> MappedView | None:
-    if len(inner) != 1 or len(outer) + 1 != len(shape) or gather.components[outer[-1]] % STEP_ROWS[0]:
+    """Boxes whose columns and rows run along an axis each, by the last component; the others only say where they are.
+
+    The hardware fills boxes with zeros that lie outside along the other axes, as the view has them.
+    """
+    extents, (column, step) = gather.components, (inner[-1], outer[-1])
+    axes = [
+        axis
+        for component in (column, step)
+        for axis, entry in enumerate(linear)
+        if _is_component(entry, component) and extents[component] == shape[axis]
+    ]
+    if len(axes) != 2 or axes[0] != len(shape) - 1 or extents[step] % STEP_ROWS[0]:
         return None
-    axes = []
-    for component in (inner[0], *reversed(outer)):
-        found = [axis for axis, entry in enumerate(linear) if _is_component(entry, component)]
-        if len(found) != 1 or gather.components[component] != shape[found[0]]:
-            return None
-        axes += found
-    rows = gcd(gather.components[outer[-1]], STEP_ROWS[1])
-    return MappedView(row, tuple(axes), rows=rows) if axes[0] == len(shape) - 1 else None
+    if len(inner) > 1 and extents[column] * element_bytes % SWIZZLE_BYTES:  # a copy's columns lie in one run
+        return None
+    others = [axis for axis in reversed(range(len(shape))) if axis not in axes]
+    if any(linear[axis][0][component] for axis in others for component in (column, step)):
+        return None
+    return MappedView(row, (*axes, *others), rows=gcd(extents[step], STEP_ROWS[1]))
 
 
 def mapped_argument(attributes: ir.DictAttr, element_bytes: int) -> MappedView | str:

@@ -1,8 +1,9 @@
-"""Coordinates of copies by tensor maps from gathered views: windows of images, and boxes of permuted axes."""
+"""Coordinates of copies by tensor maps from gathered views: windows of images, and boxes of filters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 from mlir import ir
 from mlir.dialects import arith
@@ -10,6 +11,7 @@ from mlir.dialects import arith
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_view
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.errors import PassError
+from mlirfuse.support.affine_expressions import coefficients
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op
 
@@ -53,7 +55,7 @@ class Places:
         *taps, channel = _components(start, group, self._gather.index_bits)
         windows = self._mapped.im2col
         if windows is None:
-            return [channel, *reversed(self._rows)], []
+            return [channel, self._rows[-1], *map(self._place([*taps, channel]), self._mapped.axes[2:])], []
         image, *pixels = self._rows
         spatial = [
             arith.addi(arith.muli(pixel, _i32(step)), _i32(lower))
@@ -66,6 +68,24 @@ class Places:
                 offset = arith.addi(offset, _i32(-dilation * (count - 1)))
             offsets.append(arith.trunci(i16, offset))
         return [channel, *reversed(spatial), image], offsets[::-1]
+
+    def _place(self, columns: Sequence[ir.Value]) -> Callable[[int], ir.Value]:
+        """A function that emits the coordinate of a box along an axis of the source."""
+        parts = (self._rows, columns) if self._mapped.row == 0 else (columns, self._rows)
+        components = [value for part in parts for value in part]
+
+        def emit(axis: int) -> ir.Value:
+            found = coefficients(self._gather.map.results[axis], len(components))
+            assert found is not None  # a box's map is linear
+            terms = [
+                value if factor == 1 else arith.muli(value, _i32(factor))
+                for factor, value in zip(found[0], components, strict=True)
+                if factor
+            ]
+            terms += [_i32(found[1])] if found[1] or not terms else []
+            return reduce(arith.addi, terms)
+
+        return emit
 
 
 def _i32(value: int) -> ir.Value:

@@ -35,7 +35,7 @@ class FusePipelineContraction(Pass):
     Requires a tile program with one loop that contracts by an asynchronous instruction such as `wgmma`, a schedule with
     a `contraction` (its `stages` are the ring's) and a layout of the instruction's accumulators. The operands must be
     what a tensor map can describe: arguments with `fuse.align = 16` and stride 1 along the tile's last dimension, or
-    gathered views of them that are windows of images or permute axes (`analysis/memory/mapped_views.py`), whose
+    gathered views of them that are windows of images or boxes of filters (`analysis/memory/mapped_views.py`), whose
     tiles have whole 128-byte swizzle atoms and a multiple of 8 and at most 256 rows. For `wgmma` they are f16 or bf16,
     or float8 or f32 in tf32 with k contiguous. Otherwise the pass declines. What an instruction takes, and how it
     multiplies a stage, is in `tiling/contractions/families`. The epilogue moves to the consumers unchanged. One

@@ -106,16 +106,22 @@ def test_few_channels_and_pixels(case: Case, kernels: int) -> None:
 
 
 @pytest.mark.parametrize("reduction", ["last_block", "serial", "grid_sync"])
-def test_splits(reduction: str) -> None:
+@pytest.mark.parametrize(
+    ("dilation", "product"),
+    [
+        (1, Product(84, 64, 256, "nn", "float16")),  # classes are columns
+        (3, Product(70, 16, 256, "nn", "float16", ((4,), (4,)))),  # a product a class
+    ],
+)
+def test_splits(dilation: int, product: Product, reduction: str) -> None:
     """The blocks that share k store at the pixels what they have combined."""
     rng = np.random.default_rng(1)
-    case = Case(2, (13, 10), 16, 64, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1))
+    case = Case(2, (13, 10), 16, 64, (3, 3), (2, 2), ((1, 1), (1, 1)), (dilation, dilation))
     _, w, dy = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
 
     def split(dy: Any, w: Any) -> Any:
         return mf.conv2d_dgrad(dy, w, input_size=case.sizes, dtype=mf.float32, **case.parameters)
 
-    product = Product(70, 16, 256, "nn", "float16", ((4,), (4,)))
     schedule = pinned_schedule(product, 32, 16, 2, reduction, "mma")
     module = module_at("gpu", split, specs_of([dy, w]), schedule)
     assert str(module).count("gpu.func") == 1
@@ -154,33 +160,38 @@ def test_channels_first() -> None:
     assert (found == dgrad(case, dy.astype(np.int64), w.astype(np.int64)).transpose(first)).all()
 
 
-PATCHES = [
+COLUMNS = [
     Case(2, (6, 8), 32, 64, (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),  # all plain
     Case(2, (7, 5), 32, 64, (2, 2), (2, 2), ((0, 1), (1, 0)), (1, 1)),  # pixels that no output meets, and a shift
     Case(2, (6, 8), 3, 64, (2, 4), (2, 4), ((0, 0), (0, 0)), (1, 1)),  # rows of 24 bytes
     Case(1, (12,), 16, 64, (4,), (4,), ((0, 0),), (1,)),
+    Case(2, (7, 6), 64, 64, (3, 3), (2, 2), ((1, 1), (1, 0)), (1, 1)),  # classes that meet one tap or two
+    Case(1, (8, 8), 64, 128, (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1)),  # classes that meet none
+    Case(1, (9, 8), 64, 64, (4, 5), (2, 1), ((1, 1), (2, 2)), (1, 2)),
 ]
 
 
 @combined(
-    {"case": PATCHES, "swapped": [False, True], "tile": [(64, 64), (128, 64)]},
+    {"case": COLUMNS, "swapped": [False, True], "tile": [(64, 64), (128, 64)]},
     turns={"order": ["launch", "random"]},
 )
-def test_patches_on_warpgroups(case: Case, swapped: bool, tile: tuple[int, int], order: str) -> None:
-    """Classes that meet the same outputs are columns of one product, which tensor maps and wgmma compute."""
+def test_columns_on_warpgroups(case: Case, swapped: bool, tile: tuple[int, int], order: str) -> None:
+    """Classes are columns of one product, which tensor maps and wgmma compute."""
     rng = np.random.default_rng(4)
     _, w, dy = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
     old = integers(rng, case.shapes[0], np.float32)
     of_images = PASSES[len(case.sizes) - 1][2]
 
-    def patches(dy: Any, w: Any, old: Any) -> Any:
+    def gradient(dy: Any, w: Any, old: Any) -> Any:
         return of_images(dy, w, input_size=case.sizes, dtype=mf.float32, **case.parameters) * 2 + old
 
-    rows, columns = case.images * prod(case.outputs), prod(case.stride) * case.channels
-    product = Product(rows, columns, case.filters, "nn", "float16")
+    shifted = [(n + pad[0] % s + s - 1) // s for n, pad, s in zip(case.sizes, case.padding, case.stride, strict=True)]
+    taps = prod(-(-r // s) for r, s in zip(case.taps, case.stride, strict=True))
+    rows, columns = case.images * prod(shifted), prod(case.stride) * case.channels
+    product = Product(rows, columns, case.filters * taps, "nn", "float16")
     schedule = pinned_schedule(product, *tile, instruction="wgmma", swapped=swapped)
-    module = module_at("gpu", patches, specs_of([dy, w, old]), schedule)
+    module = module_at("gpu", gradient, specs_of([dy, w, old]), schedule)
     assert str(module).count("gpu.func") == 1
     assert "fuse.async_load" in str(module)
-    (found,) = interpreter.run(module, "patches", [dy, w, old], order=order, seed=3)
+    (found,) = interpreter.run(module, "gradient", [dy, w, old], order=order, seed=3)
     assert (found == dgrad(case, dy.astype(np.int64), w.astype(np.int64)) * 2 + old).all()

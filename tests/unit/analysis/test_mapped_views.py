@@ -10,6 +10,7 @@ from mlir import ir
 
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_view
 from mlirfuse.dialect.gathered_view import Gather
+from mlirfuse.interpreter.state.affine import compile_map
 
 SOURCE = (2, 9, 8, 64)
 
@@ -88,7 +89,34 @@ def test_permuted_axes(context: ir.Context) -> None:
         r, s, k, c = (ir.AffineExpr.get_dim(d) for d in range(4))
         filters = Gather(((3, 3, 128), (40,)), ir.AffineMap.get(4, 0, [k, r, s, c]))
         assert mapped_view(filters, (128, 3, 3, 40), 2) == MappedView(0, (3, 0, 2, 1), rows=128)
-        assert isinstance(mapped_view(filters, (128, 3, 4, 40), 2), str)
+        assert isinstance(mapped_view(filters, (192, 3, 3, 40), 2), str)
+
+
+def filters_of_classes(count: int, channels: int) -> Gather:
+    """Filters by tap and filter, with a column for each residue class of a stride of 2 and channel."""
+    j, i, k, a, b, c = (ir.AffineExpr.get_dim(d) for d in range(6))
+    return Gather(((2, 2, count), (2, 2, channels)), ir.AffineMap.get(6, 0, [k, j * 2 + a, i * 2 + b, c]))
+
+
+def test_boxes_of_classes(context: ir.Context) -> None:
+    """Boxes are placed by the components that they do not run along, past the filter's end too."""
+    with context:
+        view = filters_of_classes(128, 64)
+        assert mapped_view(view, (128, 3, 3, 64), 2) == MappedView(0, (3, 0, 2, 1), rows=128)
+        index_of = compile_map(view.map)
+        for row, column in product(range(0, 512, 128), range(0, 256, 64)):
+            rows = np.unravel_index(row + np.arange(128)[:, None], (2, 2, 128))
+            columns = np.unravel_index(column + np.arange(64)[None, :], (2, 2, 64))
+            filter_, r, s, channel = (np.broadcast_to(i, (128, 64)) for i in index_of([*rows, *columns]))
+            assert (filter_ == np.arange(128)[:, None]).all()
+            assert (channel == np.arange(64)).all()
+            assert (r == r[0, 0]).all()
+            assert (s == s[0, 0]).all()
+        assert isinstance(mapped_view(filters_of_classes(128, 96), (128, 3, 3, 96), 2), str)
+        assert isinstance(mapped_view(filters_of_classes(96, 64), (96, 3, 3, 64), 2), str)
+        k, r, c = (ir.AffineExpr.get_dim(d) for d in range(3))
+        mixed = Gather(((64,), (3, 64)), ir.AffineMap.get(3, 0, [k, r + c, c]))
+        assert isinstance(mapped_view(mixed, (64, 66, 64), 2), str)
 
 
 def test_periods_of_windows(context: ir.Context) -> None:

@@ -29,9 +29,9 @@ def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) 
     """The images' gradient (n, h..., c), rounded; dy has shape (n, p..., k) and w (k, r..., c).
 
     With strides, pixels fall into residue classes modulo the stride, and each class only meets every so many taps, so
-    that no product with an inserted zero is made. Where all classes meet as many taps, and the same outputs with them,
-    the classes are columns of one product, as the pixels of a patch are. Otherwise they are a batch of products. A view
-    puts their pixels in order, and leaves out channels of zeros that filters were copied with.
+    that dy is not multiplied with zeros inserted. Without dilation all classes meet the same outputs, and are columns
+    of one product, as the pixels of a patch are. Otherwise they are a batch of products. A view puts their pixels in
+    order, and leaves out channels of zeros that filters were copied with.
     """
     sizes = (problem.images, *(window.size for window in problem.windows), problem.channels)
     strided = any(window.stride > 1 for window in problem.windows)
@@ -45,8 +45,8 @@ def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) 
 
 
 def _meet_the_same(window: Window) -> bool:
-    """Whether all residue classes meet the same outputs, each of them by a tap of its own."""
-    return window.stride == 1 or (window.dilation == 1 and window.taps % window.stride == 0)
+    """Whether all residue classes meet the same outputs, by a tap of their own or past the filter's end."""
+    return 1 in (window.stride, window.dilation)
 
 
 def _columns(
@@ -66,7 +66,7 @@ def _columns(
         (window.size + shift - 1) // window.stride + 1 for window, shift in zip(windows, shifts, strict=True)
     )
     patches = all(window.taps == window.stride for window in windows)  # one tap a class, which is then no loop
-    taps = () if patches else tuple(window.taps // window.stride for window in windows)
+    taps = () if patches else tuple(-(-window.taps // window.stride) for window in windows)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
 
     def grads(at: Indices) -> list[ir.AffineExpr]:

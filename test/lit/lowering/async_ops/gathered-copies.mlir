@@ -36,3 +36,29 @@ gpu.module @filters {
     gpu.return
   }
 }
+
+// -----
+
+// A column for each residue class and channel: the second 64 columns are those of the next class, at the next tap.
+// CHECK-LABEL: gpu.func @classes
+// CHECK-SAME: box = array<i64: 64, 64, 1, 1>, dims = array<i64: 3, 0, 2, 1>
+// CHECK: %[[K:.*]] = arith.remui %{{.*}}, %c128_i32
+// CHECK: %[[I:.*]] = arith.muli %{{.*}}, %c2_i32
+// CHECK: %[[S:.*]] = arith.addi %[[I]], %{{.*}} : i32
+// CHECK: %[[J:.*]] = arith.muli %{{.*}}, %c2_i32
+// CHECK: %[[R:.*]] = arith.addi %[[J]], %{{.*}} : i32
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}} box[%{{.*}}, %{{.*}}, %[[S]], %[[R]]] :
+// CHECK: arith.addi %arg3, %c64
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global
+gpu.module @classes {
+  gpu.func @classes(%w: memref<128x3x3x64xf16>, %stage: index, %k: index, %c: index, %more: index)
+      workgroup(%ring: memref<2x64x128xf16, #gpu.address_space<workgroup>>, %full: memref<2xi64, #gpu.address_space<workgroup>>) kernel {
+    %view = "fuse.gathered_view"(%w) {basis = array<i64: 2, 2, 128, 2, 2, 64>, ranks = array<i64: 3, 3>,
+        map = affine_map<(j, i, k, a, b, c) -> (k, j * 2 + a, i * 2 + b, c)>}
+        : (memref<128x3x3x64xf16>) -> memref<512x256xf16, strided<[64, 1]>>
+    "fuse.async_load"(%view, %ring, %stage, %full, %k, %c) {dims = array<i64: 0, 1>}
+        : (memref<512x256xf16, strided<[64, 1]>>, memref<2x64x128xf16, #gpu.address_space<workgroup>>, index,
+           memref<2xi64, #gpu.address_space<workgroup>>, index, index) -> ()
+    gpu.return
+  }
+}
