@@ -87,7 +87,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             sum(each.number in contraction.sides[0] for each in sums),
             sum(each.number in contraction.sides[1] for each in sums),
         ),
-        scattered_results=any(scatter_of(value) is not None for value in body(kernel)[-1].operands),
+        scattered_results=_scatters(kernel),
     )
     work = epilogue_work(kernel, space, contraction)
     return found if found.work == work else replace(found, epilogue=work)
@@ -100,10 +100,17 @@ def _sums(kernel: ir.Operation, space: IterationSpace, contraction: Contraction)
     return operand_sums(space, contraction, [s for op in body(kernel) if (s := structure_of(op)) is not None])
 
 
+def _scatters(kernel: ir.Operation) -> bool:
+    """Whether a kernel scatters a result."""
+    return any(scatter_of(value) is not None for value in body(kernel)[-1].operands)
+
+
 def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:
     """Bytes of an element of an argument that the epilogue reads in the order of a result of the same type; 0 if there
-    is no such argument.
+    is no such argument, and where results are scattered, through no subtiles that an argument could share.
     """
+    if _scatters(kernel):
+        return 0
     results = {ir.RankedTensorType(result).element_type for result in _results(kernel)}
     arguments = list(kernel.regions[0].blocks[0].arguments)
     for (op, number), axes in space.use_axes.items():
