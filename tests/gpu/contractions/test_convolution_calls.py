@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.runtime import workspace
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.convolutions import Case, dgrad, forward, integers, wgrad
 from tests.support.gpu.canaries import GuardedOutput, guarded_workspace
@@ -71,7 +72,7 @@ SPLIT = Case(8, (28, 28), 64, 64, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))
 SPLITS = [
     each
     for each in product((1, 4, 8, 16, 32, 64), ("mma", "wgmma"), ("last_block", "serial", "grid_sync"))
-    if each != (64, "wgmma", "grid_sync")  # more blocks than a device holds, which would wait for each other
+    if each[0] <= 8 or each[1:] != ("wgmma", "grid_sync")  # else more blocks than a device holds wait for each other
 ]
 
 
@@ -88,22 +89,25 @@ def test_every_split_of_a_weight_gradient_is_exact(split: int, instruction: str,
 
 @pytest.mark.parametrize("name", ["forward", "wgrad", "dgrad"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_warm_call_allocates_no_more_than_its_result_and_sets_no_memory(case: str, name: str) -> None:
+def test_a_warm_call_allocates_nothing_and_sets_no_memory(
+    case: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     function, which, _ = passes(CASES[case])[name]
     tensors = [torch.randn(CASES[case].shapes[n], device="cuda").half() for n in which]
     fused = mf.fuse(function)
     out = fused(*tensors)
     fused(*tensors, out=out)
     torch.cuda.synchronize()
-    free = torch.cuda.mem_get_info()[0]
+    monkeypatch.setattr(workspace, "_allocate", None)  # calling it fails
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         for _ in range(3):
             fused(*tensors, out=out)
         torch.cuda.synchronize()
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == before
     names = [event.name for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
     assert names
     assert not [n for n in names if "memset" in n.lower() or "memcpy" in n.lower()]
-    assert torch.cuda.mem_get_info()[0] == free
 
 
 @pytest.mark.parametrize(
