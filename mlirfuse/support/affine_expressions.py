@@ -86,7 +86,8 @@ def substituted(expr: ir.AffineExpr, dims: Sequence[ir.AffineExpr]) -> ir.Affine
     left, right = (substituted(side, dims) for side in operands(expr))
     for kind, build in _BUILDERS:
         if isinstance(expr, kind):
-            built: ir.AffineExpr = build(left, right)
+            # A builder's result has the class of the builder's kind, whatever the expression was simplified to.
+            built: ir.AffineExpr = build(left, right).maybe_downcast()
             return built
     raise ValueError(f"unknown affine expression {expr}")
 

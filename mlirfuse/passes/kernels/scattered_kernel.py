@@ -10,8 +10,8 @@ from mlir.dialects import func, linalg, tensor
 from mlirfuse.analysis.kernels import argument_attributes, body, symbol
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.dialect.attributes import GATHER, KERNEL, RESULT_EXTENTS, SCHEDULE
-from mlirfuse.dialect.gathered_view import Gather, view_attributes
+from mlirfuse.dialect.attributes import ALIGN, GATHER, KERNEL, RESULT_EXTENTS, SCHEDULE, STRIDES
+from mlirfuse.dialect.gathered_view import Gather, gather_of, view_attributes
 from mlirfuse.dialect.scatter import scatter
 from mlirfuse.passes.graph.collapsed_epilogues import copy_body
 from mlirfuse.support.affine_expressions import substituted, used_dims
@@ -182,7 +182,7 @@ class ScatteredKernel:
         if all(extent == 1 or axis is not None for extent, axis in zip(type_.shape, along, strict=True)):
             return self._argument(operand, None, type_, attributes), along
         if GATHER in attributes:
-            raise UnfitError("the reading kernel reads another gathered view")
+            operand, type_, attributes, places = _through(operand, attributes, places)
         of_component = [axis for axis, group in enumerate(self._positions.basis) for _ in group]
         axes = sorted({of_component[d] for expr in places for d in used_dims(expr)})
         numbers = [d for d, axis in enumerate(of_component) if axis in axes]
@@ -214,6 +214,24 @@ class ScatteredKernel:
         map_ = ir.AffineMap.get(len(self._positions.components), 0, places)
         shape = ir.RankedTensorType(value.type).shape
         return scatter(self._values[value], Gather(self._positions.basis, map_), shape)
+
+
+def _through(
+    view: ir.Value, attributes: dict[str, ir.Attribute], places: Sequence[ir.AffineExpr]
+) -> tuple[ir.Value, ir.RankedTensorType, dict[str, ir.Attribute], list[ir.AffineExpr]]:
+    """The source of the host's gathered view, its type and attributes, and the index in it at an index of the view.
+
+    Where the index is outside of the view, any element will do, as no result is stored there.
+    """
+    maker, known = defining_op(view), ir.DictAttr(attributes[GATHER])
+    gather = gather_of(known)
+    if maker is None or any(len(group) != 1 for group in gather.basis):
+        raise UnfitError("the reading kernel reads another gathered view, whose dimensions are joined")
+    source = {name: value for name, value in attributes.items() if name == ALIGN}
+    if "strides" in known:
+        source[STRIDES] = known["strides"]
+    indices = [substituted(expr, places) for expr in gather.map.results]
+    return maker.operands[0], ir.RankedTensorType(maker.operands[0].type), source, indices
 
 
 def _arguments(

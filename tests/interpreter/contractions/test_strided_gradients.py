@@ -195,3 +195,35 @@ def test_columns_on_warpgroups(case: Case, swapped: bool, tile: tuple[int, int],
     assert "fuse.async_load" in str(module)
     (found,) = interpreter.run(module, "gradient", [dy, w, old], order=order, seed=3)
     assert (found == dgrad(case, dy.astype(np.int64), w.astype(np.int64)) * 2 + old).all()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Case(2, (9, 7), 16, 24, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)),
+        Case(2, (9, 7), 16, 24, (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+        Case(2, (9, 7), 16, 24, (3, 2), (3, 1), ((2, 0), (0, 1)), (2, 1)),
+        Case(2, (9, 7), 16, 24, (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1)),
+    ],
+    ids=lambda case: f"{case.taps}, stride {case.stride}",
+)
+def test_a_sum_of_two_gradients(other: Case) -> None:
+    """The product that adds the other one's classes reads them where it stores its own: two launches, not three."""
+    rng = np.random.default_rng(6)
+    cases = [Case(2, (9, 7), 16, 8, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)), other]
+    arrays = [integers(rng, shape, np.float32) for case in cases for shape in case.shapes[:0:-1]]
+
+    def added(dy1: Any, w1: Any, dy2: Any, w2: Any) -> Any:
+        first, second = (
+            mf.conv2d_dgrad(dy, w, input_size=case.sizes, **case.parameters)
+            for case, dy, w in zip(cases, (dy1, dy2), (w1, w2), strict=True)
+        )
+        return first + second
+
+    module = module_at("gpu", added, specs_of(arrays))
+    assert str(module).count("gpu.func") == 2
+    wide = [array.astype(np.int64) for array in arrays]
+    want = dgrad(cases[0], wide[0], wide[1]) + dgrad(cases[1], wide[2], wide[3])
+    for order, seed in (("launch", 0), ("random", 5)):
+        (found,) = interpreter.run(module, "added", arrays, order=order, seed=seed)
+        assert (found == want).all()
