@@ -7,7 +7,7 @@ a thread may read only what it wrote itself, because nothing orders its reads be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -21,6 +21,7 @@ from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.memory.packed_accesses import Packing, fragment_of, load_run, packing_of, runs_of, store_run
 from mlirfuse.distribution.memory.paired_stores import exchange, store_exchanged, stores_pairs
 from mlirfuse.distribution.memory.rematerialized_addresses import rematerialized_address
+from mlirfuse.distribution.memory.transposed_stores import batches, lanes_that_transpose, store_transposed, transpose
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat, widen
 from mlirfuse.distribution.threads.guard import Guard, both
 from mlirfuse.distribution.threads.scalars import add, constant, less, minimum
@@ -142,16 +143,24 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
         checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
         checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n)]
         groups.setdefault(tuple(checks), []).append(key)
-    paired = {n: stores_pairs(d, tile, access, _splitting(tile, access, n)) for n in groups}
 
     def inside(checks: Iterable[Check], condition: ir.Value | None) -> ir.Value | None:
         return reduce(both, (_inside(threads, tile, access, *check, bounds) for check in checks), condition)
 
+    lanes = lanes_that_transpose(d, tile, access, d.scalars[buffer])
+    if lanes > 1:
+        for needed, keys in groups.items():
+            _store_transposed(
+                d, threads, tile, access, batches(keys, d.layout.vector_dim, lanes), inside(needed, whole)
+            )
+        return
+    paired = {n: stores_pairs(d, tile, access, _splitting(tile, access, n)) for n in groups}
+
     # Where fragments are made already, a check common to all becomes one branch around all stores. LLVM sinks loads,
     # such as those of weights, into that branch; with a branch for each fragment, the last fragment's loads would
     # occupy registers until the end.
-    together = len(groups) > 1 and not d.depth_first and not any(paired.values())
-    common = [check for check in min(groups) if all(check in needed for needed in groups)] if together else []
+    at_once = len(groups) > 1 and not d.depth_first and not any(paired.values())
+    common = [check for check in min(groups) if all(check in needed for needed in groups)] if at_once else []
     with Guard(inside(common, whole) if common else None):
         for needed, keys in groups.items():
             condition = inside([c for c in needed if c not in common], None if common else whole)
@@ -160,6 +169,25 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
             made = values if condition is None else list(values)
             with Guard(condition):
                 _store_all(d, threads, tile, access, made, paired=paired[needed])
+
+
+def _store_transposed(
+    d: Distributor,
+    threads: Threads,
+    tile: Fragments,
+    access: Access,
+    groups: Iterable[Sequence[Key]],
+    condition: ir.Value | None,
+) -> None:
+    """Stores fragments that lanes transpose first: all of them take part, so that stands before the bounds check."""
+    for keys in groups:
+        value = transpose(d, [tile.at(key) for key in keys])
+        with Guard(condition):
+            indices = [
+                fragment_index(threads, access, axis, keys[0][n] if n is not None else 0)
+                for axis, n in enumerate(access.dims)
+            ]
+            store_transposed(d, access, value, indices, len(keys))
 
 
 def _packed_writes(d: Distributor, tile: Fragments, packing: Packing, whole: ir.Value | None) -> None:
