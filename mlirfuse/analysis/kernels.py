@@ -51,9 +51,12 @@ def body(function: ir.Operation) -> list[ir.Operation]:
 
 
 def stored_values(kernel: ir.Operation) -> list[ir.Value]:
-    """The value that each result of a kernel on tensors is stored from: the source of a `fuse.scatter`, or itself."""
-    returned = list(body(kernel)[-1].operands)
-    return [value if (op := scatter_of(value)) is None else op.operands[0] for value in returned]
+    """The values that a kernel on tensors stores for its results: of a `fuse.scatter` its sources."""
+    stored: list[ir.Value] = []
+    for value in body(kernel)[-1].operands:
+        op = scatter_of(value)
+        stored += [value] if op is None else list(op.operands)
+    return stored
 
 
 def result_sources(function: ir.Operation) -> list[tuple[int, int]]:

@@ -6,10 +6,11 @@
     : (memref<8x56x56x64xf16>) -> memref<4x6272x64xf16, strided<[64, 64, 1]>>
 ```
 
-The buffer's form of `fuse.scatter`, which has the meaning of the attributes. An element that is stored to the view is
-stored at the buffer's index of it, and nothing is stored where that index is outside of the buffer. Nothing may be
-loaded from the view. The view's strides are no addresses: they only say how fragments are aligned, and an access of
-several elements is inside the buffer as a whole, or outside. Stores compute the addresses (`fuse-resolve-scatters`).
+The buffer's form of `fuse.scatter`, for one of its sources, which has the meaning of the attributes. An element that is
+stored to the view is stored at the buffer's index of it, and nothing is stored where that index is outside of the
+buffer. Nothing may be loaded from the view. The view's strides are no addresses: they only say how fragments are
+aligned, and an access of several elements is inside the buffer as a whole, or outside. Stores compute the addresses
+(`fuse-resolve-scatters`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from mlirfuse.support.strides import row_major
 
 
 def _verify(op: ir.Operation) -> str | None:
-    return verify_scattered(op, ir.MemRefType(op.results[0].type), ir.MemRefType(op.operands[0].type))
+    view, buffer = ir.MemRefType(op.results[0].type), ir.MemRefType(op.operands[0].type)
+    return verify_scattered(op, view, buffer, whole=False)
 
 
 DEFINITION = OpDefinition(

@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import argument_attributes, body, result_sources,
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.dialect.attributes import EQUAL_EXTENTS, GATHER, KERNEL, LAUNCH, RESULT_EXTENTS, SCHEDULE, STRIDES
 from mlirfuse.dialect.gathered_view import gather_of, gathered_view
-from mlirfuse.dialect.scatter import scatter_of
+from mlirfuse.dialect.scatter import scatter_of, sources_of
 from mlirfuse.dialect.scattered import scattered
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import clone, erase
@@ -142,14 +142,17 @@ def open_kernel(
     outputs = len(arguments) + len(inputs)
     extra = outputs + len(returned)
     with ir.InsertionPoint.at_block_terminator(block), kernel.location:
-        results = [_stored(value, buffer) for value, buffer in zip(returned, new[outputs:extra], strict=True)]
+        pairs = zip(returned, new[outputs:extra], strict=True)
+        results = [stored for value, buffer in pairs for stored in _stored(value, buffer)]
     return KernelFrame(kernel, function, buffers, scalars, results, new[extra:], new[len(arguments) : outputs])
 
 
-def _stored(value: ir.Value, buffer: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The value whose tiles a kernel stores for a result, and the result's buffer, or the view that they go to."""
+def _stored(value: ir.Value, buffer: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
+    """The values whose tiles a kernel stores for a result, and the result's buffer, or the view that each goes to."""
     op = scatter_of(value)
-    return (value, buffer) if op is None else (op.operands[0], scattered(buffer, gather_of(op.attributes)))
+    if op is None:
+        return [(value, buffer)]
+    return [(source, scattered(buffer, positions)) for source, positions in sources_of(op)]
 
 
 def _is_captured(op: ir.Operation, kernel: ir.Operation) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mlir import ir
 
@@ -11,34 +12,51 @@ from mlirfuse.dialect.scatter import scatter_problem
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands, used_dims
 
 
-def inverse(gather: Gather, groups: Sequence[Sequence[int]]) -> Gather | str:
+@dataclass(frozen=True)
+class Positions:
+    """Where the elements of a view's source are in the view, and where the view's zeros are.
+
+    Attributes:
+        gather: from the source's components, and then those that number zeros, to an index of the view.
+        zeros: the extents of the components that number zeros: at the first number is the element, and at each other
+            one a zero of the view. Empty where the view has no zeros.
+    """
+
+    gather: Gather
+    zeros: tuple[int, ...] = ()
+
+
+def inverse(gather: Gather, groups: Sequence[Sequence[int]]) -> Positions | str:
     """The positions in a gathered view of its source's elements; or why they are not given by linear maps.
 
-    The view's elements must all be elements of the source, each one different. An index of the view is found from the
-    source's indices that it determines: the index plus a constant, or quotients and remainders by which that is
-    divided. Source elements that the view leaves out are put outside of it.
+    The view's elements must be different elements of the source, or zeros where an index goes over a multiple of the
+    source's extent. An index of the view is found from the source's indices that it determines: the index plus a
+    constant, or quotients and remainders by which that is divided. Source elements that the view leaves out are put
+    outside of it.
 
     Args:
         gather: how the view's elements lie in the source; each of the view's dimensions has one component.
         groups: for each dimension of the result's source, the extents of its components: together those of the view's
             source.
-
-    Returns:
-        The gather whose components are those of `groups`, and whose map takes them to an index of the view.
     """
     if any(len(group) != 1 for group in gather.basis):
         return "dimensions of the gathered view are joined"
     extents, shape = gather.components, [extent for group in groups for extent in group]
     found: dict[int, list[tuple[ir.AffineExpr, ir.AffineExpr]]] = {}
+    zeros: list[int] = []
     for axis, (expr, extent) in enumerate(zip(gather.map.results, shape, strict=True)):
         low, high = bounds(expr, extents)
-        if low < 0 or high >= extent:
+        if low < 0 or (high >= extent and (high + 1) % extent):
             return f"index {axis} of the gathered view's source may be outside of it, where the view is zero"
+        value: ir.AffineExpr = ir.AffineExpr.get_dim(axis)
+        if high >= extent:
+            value = value + ir.AffineExpr.get_dim(len(shape) + len(zeros)) * extent
+            zeros.append((high + 1) // extent)
         dims = used_dims(expr)
         if len(dims) > 1:
             return f"index {axis} of the gathered view's source depends on several indices of the view"
         if dims:
-            found.setdefault(next(iter(dims)), []).append((expr, ir.AffineExpr.get_dim(axis)))
+            found.setdefault(next(iter(dims)), []).append((expr, value))
         elif extent > 1:
             return f"the gathered view has one element along axis {axis} of its source"
     places = []
@@ -47,8 +65,8 @@ def inverse(gather: Gather, groups: Sequence[Sequence[int]]) -> Gather | str:
         if place is None:
             return f"index {dim} of the gathered view does not follow from those of its source"
         places.append(place)
-    positions = Gather(tuple(map(tuple, groups)), ir.AffineMap.get(len(shape), 0, places))
-    return scatter_problem(positions, extents) or positions
+    positions = Gather(tuple(map(tuple, groups)), ir.AffineMap.get(len(shape) + len(zeros), 0, places))
+    return scatter_problem(positions, extents, zeros) or Positions(positions, tuple(zeros))
 
 
 def _solved(known: Sequence[tuple[ir.AffineExpr, ir.AffineExpr]], size: int) -> ir.AffineExpr | None:

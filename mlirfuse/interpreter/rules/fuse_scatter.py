@@ -8,6 +8,7 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.dialect.gathered_view import Gather, gather_of
+from mlirfuse.dialect.scatter import sources_of
 from mlirfuse.interpreter.registry import pure
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.state.affine import compile_map
@@ -15,14 +16,14 @@ from mlirfuse.interpreter.state.memory import MemRef, row_major
 
 
 @pure("fuse.scatter")
-def _scatter(site: Site) -> Callable[[np.ndarray], np.ndarray]:
+def _scatter(site: Site) -> Callable[..., np.ndarray]:
     shape = tuple(ir.ShapedType(site.op.results[0].type).shape)
-    places = _places(gather_of(site.op.attributes), shape).ravel()
-    inside = places >= 0
+    places = [_places(positions, shape).ravel() for _, positions in sources_of(site.op)]
 
-    def apply(source: np.ndarray) -> np.ndarray:
-        result = np.empty(shape, source.dtype)
-        result.reshape(-1)[places[inside]] = source.reshape(-1)[inside]
+    def apply(*sources: np.ndarray) -> np.ndarray:
+        result = np.empty(shape, sources[0].dtype)
+        for source, place in zip(sources, places, strict=True):
+            result.reshape(-1)[place[place >= 0]] = source.reshape(-1)[place >= 0]
         return result
 
     return apply

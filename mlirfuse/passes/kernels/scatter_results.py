@@ -25,11 +25,13 @@ class FuseScatterResults(Pass):
     Requires kernels on tensors, called by a host function. Such a view puts the results of a batch of products in
     order, as the residue classes of a strided convolution's data gradient. The elementwise ops run on the tile of the
     product, as an epilogue; what else they read is gathered, and a `fuse.scatter` puts their results in the view's
-    order. The pass declines where the view's elements are not all elements of the product, each one once
-    (`analysis/memory/inverse_gathers.py`); where the view is read by several kernels, or its reader is not elementwise,
-    or returns or reads something in an order that no affine map gives; where an op would not fit into the product's
-    epilogue; and where neighbours of a row are apart in the result, or its runs of contiguous elements are shorter than
-    an access of 16 bytes. Where fusion is off (`fuse.operation`), only kernels of one operation are fused.
+    order. Where the view is zero between the product's elements, as where filters are smaller than the stride, the ops
+    run on zeros too, up to 15 for each element. The pass declines where the view's other elements are not the
+    product's, each one once (`analysis/memory/inverse_gathers.py`); where the view is read by several kernels, or its
+    reader is not elementwise, or returns or reads something in an order that no affine map gives; where an op would not
+    fit into the product's epilogue; and where neighbours of a row are apart in the result, or its runs of contiguous
+    elements are shorter than an access of 16 bytes. Where fusion is off (`fuse.operation`), only kernels of one
+    operation are fused.
 
     ```mlir
     %0 = call @f_0(%dy, %w) : (...) -> tensor<4x6272x64xf16>

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlir import ir
-from mlir.dialects import func, linalg, tensor
+from mlir.dialects import arith, func, linalg, tensor
 
 from mlirfuse.analysis.kernels import argument_attributes, body, symbol
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.memory.inverse_gathers import Positions
 from mlirfuse.dialect.attributes import ALIGN, GATHER, KERNEL, RESULT_EXTENTS, SCHEDULE, STRIDES
 from mlirfuse.dialect.gathered_view import Gather, gather_of, view_attributes
-from mlirfuse.dialect.scatter import scatter
+from mlirfuse.dialect.scatter import of_sources, scatter
 from mlirfuse.passes.graph.collapsed_epilogues import copy_body
 from mlirfuse.support.affine_expressions import substituted, used_dims
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
+from mlirfuse.tiling.tiles import zero
 
 Along = Sequence[int | None]
 """The dimension of the first kernel's result that each axis of a value runs along; None for an axis of one element."""
@@ -32,13 +34,14 @@ class ScatteredKernel:
     """The kernel of both, on the loops of the first one's result, inserted next to the first kernel.
 
     The second kernel's ops run on the first one's result. What else they read is read in the order of that result,
-    through gathered views where its own order is another, and their results are scattered.
+    through gathered views where its own order is another, and their results are scattered. Where the view has zeros,
+    there are further copies of the ops for these, each with a zero in place of the result's element.
 
     Args:
         launches: the two launches.
         passed: the first call's result that the view is of.
         view: the gathered view of it, an operand of the second call.
-        positions: where the elements of `passed` are in the view.
+        positions: where the elements of `passed` and zeros are in the view.
         kept: the first call's results that the kernel returns too, in front of the second one's.
 
     Attributes:
@@ -54,12 +57,14 @@ class ScatteredKernel:
         launches: tuple[Launch, Launch],
         passed: ir.Value,
         view: ir.Value,
-        positions: Gather,
+        positions: Positions,
         kept: Sequence[ir.Value],
     ):
         self._first, self._second = launches
-        self._positions, self._view = positions, ir.RankedTensorType(view.type)
+        self._all, self._view = positions, ir.RankedTensorType(view.type)
+        self._positions, self._is_zero = positions.gather, False
         self._attributes: list[dict[str, ir.Attribute]] = []
+        self._seen: ir.Value | None = None
         self._values: dict[ir.Value, ir.Value] = {}
         self._along: dict[ir.Value, Along] = {}
         self._axis_of_dim: dict[int, int] = {}
@@ -99,23 +104,36 @@ class ScatteredKernel:
         for op in ops:
             clone(op, own)
         made = dict(zip(call.results, (own[v] for v in terminator.operands), strict=True))
+        *_, terminator = body(self._second[1])
+        emitted = []
+        for number, positions in enumerate(of_sources(self._all.gather, self._all.zeros)):
+            self._positions, self._is_zero = positions, number > 0
+            emitted.append(self._emit_second(made[passed], view))
+        results = [
+            self._scattered(value, [values[value] for values in emitted if value in values])
+            for value in terminator.operands
+        ]
+        func.ReturnOp([*(made[value] for value in kept), *results])
+
+    def _emit_second(self, passed: ir.Value, view: ir.Value) -> dict[ir.Value, ir.Value]:
+        """Emits the second kernel's ops for the positions of one source; returns the new value of each old one."""
+        self._values, self._along, self._operands = {}, {}, {}
         for old, operand, known in _arguments(*self._second):
             if operand == view:
-                self._axis_of_dim = self._dims_of(old)
-                self._values[old], self._along[old] = made[passed], range(len(self._positions.basis))
+                self._axis_of_dim, self._seen = self._dims_of(old), old
+                self._values[old], self._along[old] = passed, range(len(self._positions.basis))
             elif isinstance(operand.type, ir.RankedTensorType):
                 self._operands[old] = (operand, known)
             else:
                 self._values[old] = self._argument(operand, None, old.type, known)
-        *ops, terminator = body(self._second[1])
-        for op in ops:
+        for op in body(self._second[1])[:-1]:
             if op in self._space.loops:
                 self._move(op)
             elif op.name == "arith.constant":
                 clone(op, self._values)
             elif op.name not in ("tensor.empty", "linalg.fill"):
                 raise UnfitError(f"the reading kernel has {op.name}")
-        func.ReturnOp([*(made[value] for value in kept), *map(self._scattered, terminator.operands)])
+        return self._values
 
     def _dims_of(self, argument: ir.Value) -> dict[int, int]:
         """The view's axis along each dimension of the second kernel's space."""
@@ -156,6 +174,9 @@ class ScatteredKernel:
             types, inputs = [value.type for value in outs], [value for value, _ in read]
             new = linalg.GenericOp(types, inputs, outs, ir.ArrayAttr.get(maps), kinds)
         copy_body(op, new.operation, self._values)
+        if self._is_zero:
+            for number in (n for n in range(count) if op.operands[n] == self._seen):
+                _replace_by_zero(new.regions[0].blocks[0], number)
         for old, result in zip(op.results, new.results, strict=True):
             self._values[old], self._along[old] = result, axes
 
@@ -202,18 +223,25 @@ class ScatteredKernel:
             start += len(group)
         return None
 
-    def _scattered(self, value: ir.Value) -> ir.Value:
+    def _scattered(self, value: ir.Value, sources: Sequence[ir.Value]) -> ir.Value:
         """A result of the second kernel, put in its order."""
-        if list(self._along.get(value, ())) != list(range(len(self._positions.basis))):
+        if not sources or list(self._along.get(value, ())) != list(range(len(self._positions.basis))):
             raise UnfitError("a result of the reading kernel does not depend on the whole view")
         axes = [None if dim is None else self._axis_of_dim[dim] for dim in self._space.value_axes[value]]
         rest = iter(sorted({*range(self._view.rank)} - {*axes}))  # of one element each, in order
         if len(axes) != self._view.rank:
             raise UnfitError("a result of the reading kernel has not the view's dimensions")
-        places = [self._positions.map.results[next(rest) if axis is None else axis] for axis in axes]
-        map_ = ir.AffineMap.get(len(self._positions.components), 0, places)
-        shape = ir.RankedTensorType(value.type).shape
-        return scatter(self._values[value], Gather(self._positions.basis, map_), shape)
+        whole = self._all.gather
+        places = [whole.map.results[next(rest) if axis is None else axis] for axis in axes]
+        positions = Gather(whole.basis, ir.AffineMap.get(whole.map.n_dims, 0, places))
+        return scatter(sources, positions, self._all.zeros, ir.RankedTensorType(value.type).shape)
+
+
+def _replace_by_zero(block: ir.Block, number: int) -> None:
+    """Makes a body compute with zero in place of an operand's elements, along whose axes the op still runs."""
+    argument = block.arguments[number]
+    with ir.InsertionPoint.at_block_begin(block), argument.owner.owner.location:
+        argument.replace_all_uses_with(arith.ConstantOp(argument.type, zero(argument.type)).result)
 
 
 def _through(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from mlir import ir
 from mlir.dialects import func
@@ -11,11 +12,11 @@ from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.kernels import body, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict
 from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.analysis.memory.inverse_gathers import inverse
+from mlirfuse.analysis.memory.inverse_gathers import Positions, inverse
 from mlirfuse.analysis.segments.segments import joint_space
 from mlirfuse.dialect.attributes import SCHEDULE
-from mlirfuse.dialect.gathered_view import Gather, gather_of, gathered_view
-from mlirfuse.dialect.scatter import scatter_of
+from mlirfuse.dialect.gathered_view import gather_of, gathered_view
+from mlirfuse.dialect.scatter import scatter_of, sources_of
 from mlirfuse.passes.kernels.host import depends_on, order_host_ops
 from mlirfuse.passes.kernels.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.scattered_kernel import ScatteredKernel, UnfitError
@@ -23,6 +24,9 @@ from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase
 from mlirfuse.support.strides import row_major
+
+MOST_SOURCES = 16
+"""Elements of a result that a thread stores for each element of the product, at most: each is code of its own."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,8 @@ class ScatteredPair(KernelPair):
         calls = ((self.first_call, self.first), (self.second_call, self.second))
         return ScatteredKernel(calls, passed, self.view.results[0], self._positions(), self._kept())
 
-    def _positions(self) -> Gather:
-        """Where the elements of the first launch's result are in the view; raises `UnfitError`."""
+    def _positions(self) -> Positions:
+        """Where the elements of the first launch's result, and zeros, are in the view; raises `UnfitError`."""
         shape = ir.RankedTensorType(self.view.operands[0].type).shape
         runs = [[axis] for axis in range(len(shape))]
         if self.reshape is not None:
@@ -96,6 +100,8 @@ class ScatteredPair(KernelPair):
         found = inverse(gather_of(self.view.attributes), [[shape[axis] for axis in run] for run in runs])
         if isinstance(found, str):
             raise UnfitError(found)
+        if (copies := prod(found.zeros)) > MOST_SOURCES:
+            raise UnfitError(f"each of its elements would be stored with {copies - 1} zeros")
         return found
 
 
@@ -111,10 +117,11 @@ def _misfit(kernel: ir.Operation) -> str | None:
         op = scatter_of(value)
         if op is None:
             continue
-        type_, source = (ir.RankedTensorType(v.type) for v in (value, op.operands[0]))
-        dim, run = gather_of(op.attributes).unit(type_.shape, row_major(type_.shape))
-        if dim is None or any(extent != 1 for extent in source.shape[dim + 1 :]):
-            return "neighbours in its result would be apart in the other kernel's"
-        if (size := run * from_mlir(type_.element_type).bytes) < WIDEST_ACCESS:
-            return f"its rows lie apart in runs of {size} bytes, less than an access of {WIDEST_ACCESS}"
+        type_ = ir.RankedTensorType(value.type)
+        for source, positions in sources_of(op):
+            dim, run = positions.unit(type_.shape, row_major(type_.shape))
+            if dim is None or any(extent != 1 for extent in ir.RankedTensorType(source.type).shape[dim + 1 :]):
+                return "neighbours in its result would be apart in the other kernel's"
+            if (size := run * from_mlir(type_.element_type).bytes) < WIDEST_ACCESS:
+                return f"its rows lie apart in runs of {size} bytes, less than an access of {WIDEST_ACCESS}"
     return None

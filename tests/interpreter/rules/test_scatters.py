@@ -14,10 +14,13 @@ ATTRIBUTES = """{basis = array<i64: 2, 4, 2>, ranks = array<i64: 2, 1>,
     map = affine_map<(a, h, c) -> (h * 2 + a - 1, c)>}"""
 
 
+TENSOR_ATTRIBUTES = ATTRIBUTES.replace("{basis", "{sources = array<i64>, basis")
+
+
 def test_tensor() -> None:
     text = f"""
     func.func @f(%x: tensor<8x2xf32>) -> tensor<6x2xf32> {{
-      %0 = "fuse.scatter"(%x) {ATTRIBUTES} : (tensor<8x2xf32>) -> tensor<6x2xf32>
+      %0 = "fuse.scatter"(%x) {TENSOR_ATTRIBUTES} : (tensor<8x2xf32>) -> tensor<6x2xf32>
       return %0 : tensor<6x2xf32>
     }}"""
     x = np.arange(16, dtype=np.float32).reshape(8, 2)

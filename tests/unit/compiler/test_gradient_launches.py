@@ -50,6 +50,19 @@ def test_epilogue_of_a_strided_data_gradient() -> None:
     assert len(compiled.binaries) == 1
 
 
+@pytest.mark.parametrize(("stride", "kernels"), [(4, 1), (5, 2)])
+def test_zeros_beside_an_element(stride: int, kernels: int) -> None:
+    """Threads store the zeros of a stride above the filter's size, up to a number."""
+
+    def gradient(dy: Any, w: Any) -> Any:
+        return mf.conv2d_dgrad(dy, w, input_size=20 * stride, stride=stride)
+
+    specs = mf.TensorSpec((8, 20, 20, 64), "float16"), mf.TensorSpec((64, 1, 1, 32), "float16")
+    compiled = mf.fuse(gradient, target="sm_90a").lower(*specs).compile(choose_again=False)
+    assert len(compiled.binaries) == kernels
+    assert ("would be stored with 24 zeros" in compiled.explain(verbose=True)) == (kernels == 2)
+
+
 def test_few_channels_say_why_they_are_two_launches() -> None:
     def gradient(dy: Any, w: Any) -> Any:
         return mf.conv2d_dgrad(dy, w, input_size=32, stride=2, padding=1)

@@ -35,7 +35,7 @@ def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) 
     """
     sizes = (problem.images, *(window.size for window in problem.windows), problem.channels)
     strided = any(window.stride > 1 for window in problem.windows)
-    whole, patches = max(1, ACCESS // w.dtype.bytes), all(window.taps == window.stride for window in problem.windows)
+    whole, patches = max(1, ACCESS // w.dtype.bytes), all(_classes(w) == w.taps for w in problem.windows)
     if strided and not patches and problem.groups == 1 and problem.channels % whole:
         wide = -(-problem.channels // whole) * whole
         problem, w = replace(problem, channels=wide), with_channels(w, wide)
@@ -46,7 +46,12 @@ def dgrad(problem: Problem, dy: TensorBase, w: TensorBase, types: ProductTypes) 
 
 def _meet_the_same(window: Window) -> bool:
     """Whether all residue classes meet the same outputs, by a tap of their own or past the filter's end."""
-    return 1 in (window.stride, window.dilation)
+    return 1 in (window.stride, window.dilation, window.taps)
+
+
+def _classes(window: Window) -> int:
+    """The residue classes that have columns: where the filter's size divides the stride, those that meet a tap."""
+    return window.taps if window.stride % window.taps == 0 else window.stride
 
 
 def _columns(
@@ -56,16 +61,16 @@ def _columns(
 
     Pixel a + stride * h - shift of class a meets its j-th tap, a + stride * j, in output
     h - j + (before - shift) / stride, where shift is the padding modulo the stride. So dy's windows are the same for
-    all classes.
+    all classes. Classes that meet no tap are the view's zeros, past the end of the sums' classes.
     """
     windows, rank, grouped = problem.windows, len(problem.windows), len(problem.group)
     strided = any(window.stride > 1 for window in windows)
-    residues = tuple(window.stride for window in windows) if strided else ()
+    residues = tuple(map(_classes, windows)) if strided else ()
     shifts = [window.before % window.stride for window in windows]
     pixels = tuple(
         (window.size + shift - 1) // window.stride + 1 for window, shift in zip(windows, shifts, strict=True)
     )
-    patches = all(window.taps == window.stride for window in windows)  # one tap a class, which is then no loop
+    patches = all(_classes(window) == window.taps for window in windows)  # one tap a class, which is then no loop
     taps = () if patches else tuple(-(-window.taps // window.stride) for window in windows)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
 
@@ -108,9 +113,9 @@ def _columns(
         moved = [h + shift for h, shift in zip(places, shifts, strict=True)]
         return [
             image,
-            *(ir.AffineExpr.get_floor_div(h, count) for h, count in zip(moved, residues, strict=True)),
+            *(ir.AffineExpr.get_floor_div(h, window.stride) for h, window in zip(moved, windows, strict=True)),
             *([ir.AffineExpr.get_floor_div(channel, channels)] if grouped else []),
-            *(ir.AffineExpr.get_mod(h, count) for h, count in zip(moved, residues, strict=True)),
+            *(ir.AffineExpr.get_mod(h, window.stride) for h, window in zip(moved, windows, strict=True)),
             ir.AffineExpr.get_mod(channel, channels) if grouped else channel,
         ]
 

@@ -207,7 +207,7 @@ func.func @operand_of_another_type(%a: vector<64x128xf16>) {
 // -----
 
 func.func @classes(%v: tensor<2x8x16xf16>) -> tensor<15x16xf16> {
-  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, ranks = array<i64: 1, 1, 1>,
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, sources = array<i64>, ranks = array<i64: 1, 1, 1>,
       map = affine_map<(a, h, c) -> (h * 2 + a, c)>} : (tensor<2x8x16xf16>) -> tensor<15x16xf16>
   return %0 : tensor<15x16xf16>
 }
@@ -216,7 +216,7 @@ func.func @classes(%v: tensor<2x8x16xf16>) -> tensor<15x16xf16> {
 
 func.func @positions_twice(%v: tensor<2x8x16xf16>) -> tensor<9x16xf16> {
   // expected-error @below {{reaches positions twice, or not at all}}
-  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, ranks = array<i64: 1, 1, 1>,
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, sources = array<i64>, ranks = array<i64: 1, 1, 1>,
       map = affine_map<(a, h, c) -> (h + a, c)>} : (tensor<2x8x16xf16>) -> tensor<9x16xf16>
   return %0 : tensor<9x16xf16>
 }
@@ -225,7 +225,7 @@ func.func @positions_twice(%v: tensor<2x8x16xf16>) -> tensor<9x16xf16> {
 
 func.func @positions_left_out(%v: tensor<2x8x16xf16>) -> tensor<17x16xf16> {
   // expected-error @below {{index 0 of map (d0, d1, d2) -> (d1 * 2 + d0, d2) leaves out positions below 17}}
-  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, ranks = array<i64: 1, 1, 1>,
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8, 16>, sources = array<i64>, ranks = array<i64: 1, 1, 1>,
       map = affine_map<(a, h, c) -> (h * 2 + a, c)>} : (tensor<2x8x16xf16>) -> tensor<17x16xf16>
   return %0 : tensor<17x16xf16>
 }
@@ -234,7 +234,7 @@ func.func @positions_left_out(%v: tensor<2x8x16xf16>) -> tensor<17x16xf16> {
 
 func.func @one_position(%v: tensor<2x8xf16>) -> tensor<8xf16> {
   // expected-error @below {{puts elements of component 0 at one position}}
-  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8>, ranks = array<i64: 1, 1>, map = affine_map<(a, h) -> (h)>}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 2, 8>, sources = array<i64>, ranks = array<i64: 1, 1>, map = affine_map<(a, h) -> (h)>}
       : (tensor<2x8xf16>) -> tensor<8xf16>
   return %0 : tensor<8xf16>
 }
@@ -243,7 +243,7 @@ func.func @one_position(%v: tensor<2x8xf16>) -> tensor<8xf16> {
 
 func.func @no_linear_position(%v: tensor<8xf16>) -> tensor<4x2xf16> {
   // expected-error @below {{index 0 of map (d0) -> (d0 floordiv 2, d0 mod 2) is not linear}}
-  %0 = "fuse.scatter"(%v) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(h) -> (h floordiv 2, h mod 2)>}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 8>, sources = array<i64>, ranks = array<i64: 1>, map = affine_map<(h) -> (h floordiv 2, h mod 2)>}
       : (tensor<8xf16>) -> tensor<4x2xf16>
   return %0 : tensor<4x2xf16>
 }
@@ -252,10 +252,38 @@ func.func @no_linear_position(%v: tensor<8xf16>) -> tensor<4x2xf16> {
 
 func.func @scattered_value_is_read(%v: tensor<8xf16>) -> tensor<2x4xf16> {
   // expected-error @below {{its result may only be returned}}
-  %0 = "fuse.scatter"(%v) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(h) -> (h)>}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 8>, sources = array<i64>, ranks = array<i64: 1>, map = affine_map<(h) -> (h)>}
       : (tensor<8xf16>) -> tensor<8xf16>
   %1 = tensor.expand_shape %0 [[0, 1]] output_shape [2, 4] : tensor<8xf16> into tensor<2x4xf16>
   return %1 : tensor<2x4xf16>
+}
+
+// -----
+
+func.func @two_sources(%v: tensor<8x16xf16>) -> tensor<15x16xf16> {
+  %0 = "fuse.scatter"(%v, %v) {basis = array<i64: 8, 16>, sources = array<i64: 2>, ranks = array<i64: 1, 1>,
+      map = affine_map<(h, c, a) -> (h * 2 + a, c)>} : (tensor<8x16xf16>, tensor<8x16xf16>) -> tensor<15x16xf16>
+  return %0 : tensor<15x16xf16>
+}
+
+// -----
+
+func.func @number_of_sources(%v: tensor<8x16xf16>) -> tensor<15x16xf16> {
+  // expected-error @below {{there must be 2 sources of one type}}
+  %0 = "fuse.scatter"(%v) {basis = array<i64: 8, 16>, sources = array<i64: 2>, ranks = array<i64: 1, 1>,
+      map = affine_map<(h, c, a) -> (h * 2 + a, c)>} : (tensor<8x16xf16>) -> tensor<15x16xf16>
+  return %0 : tensor<15x16xf16>
+}
+
+// -----
+
+func.func @view_of_one_source(%y: memref<15x16xf16>) {
+  %0 = "fuse.scattered"(%y) {basis = array<i64: 8, 16>, ranks = array<i64: 1, 1>,
+      map = affine_map<(h, c) -> (h * 2 + 1, c)>} : (memref<15x16xf16>) -> memref<8x16xf16, strided<[16, 1]>>
+  // expected-error @below {{reaches positions twice, or not at all}}
+  %1 = "fuse.scattered"(%y) {basis = array<i64: 2, 8, 16>, ranks = array<i64: 2, 1>,
+      map = affine_map<(a, h, c) -> (h + a, c)>} : (memref<15x16xf16>) -> memref<16x16xf16, strided<[16, 1]>>
+  return
 }
 
 // -----

@@ -374,7 +374,7 @@ func.func private @no_product(%x: tensor<64x16xf32>) -> tensor<63x16xf32>
     %s = arith.addf %p, %p : f32
     linalg.yield %s : f32
   } -> tensor<64x16xf32>
-  %1 = "fuse.scatter"(%0) {basis = array<i64: 2, 32, 16>, map = affine_map<(a, h, c) -> (h * 2 + a, c)>, ranks = array<i64: 2, 1>}
+  %1 = "fuse.scatter"(%0) {basis = array<i64: 2, 32, 16>, sources = array<i64>, map = affine_map<(a, h, c) -> (h * 2 + a, c)>, ranks = array<i64: 2, 1>}
       : (tensor<64x16xf32>) -> tensor<63x16xf32>
   return %1 : tensor<63x16xf32>
 }

@@ -17,7 +17,7 @@
 // CHECK-SAME: %[[BIAS:[a-z0-9]+]]: tensor<16xf16>{{.*}}, %[[OLD:[a-z0-9]+]]: tensor<4x72x16xf16> {fuse.gather = {{.*}}source = tensor<2x11x12x16xf16>{{.*}}fuse.strides = array<i64: 16, 16, 1>
 // CHECK: %[[P:.*]] = linalg.generic {{.*}} ["parallel", "parallel", "parallel", "reduction"]
 // CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[P]], %[[BIAS]], %[[OLD]] : tensor<4x72x16xf16>, tensor<16xf16>, tensor<4x72x16xf16>)
-// CHECK: %[[D:.*]] = "fuse.scatter"(%[[S]]) {basis = array<i64: 2, 2, 2, 6, 6, 16>, map = #[[POSITIONS]], ranks = array<i64: 2, 3, 1>}
+// CHECK: %[[D:.*]] = "fuse.scatter"(%[[S]]) {basis = array<i64: 2, 2, 2, 6, 6, 16>, map = #[[POSITIONS]], ranks = array<i64: 2, 3, 1>, sources = array<i64>}
 // CHECK-NEXT: return %[[D]]
 // CHECK-NOT: func.func private @f_1
 func.func @classes(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>, %b: tensor<16xf16>, %r: tensor<2x11x12x16xf16>) -> tensor<2x11x12x16xf16> {
@@ -55,6 +55,63 @@ func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<
     linalg.yield %t : f16
   } -> tensor<2x11x12x16xf16>
   return %0 : tensor<2x11x12x16xf16>
+}
+
+// -----
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+#i = affine_map<(h, c) -> (h, c)>
+// Every other row is zero, and stored by the same kernel: what the reading kernel makes of zero.
+// CHECK: #[[ODD:.*]] = affine_map<(d0, d1, d2) -> (d0 * 2 + d1 + 1, d2)>
+// CHECK: #[[ROWS:.*]] = affine_map<(d0, d1, d2, d3) -> (d0 * 2 + d1 + d3, d2)>
+// CHECK-LABEL: func.func @zeros(
+// CHECK: call @f_0({{.*}}) : {{.*}} -> tensor<71x16xf16>
+// CHECK-LABEL: func.func private @f_0(
+// CHECK-SAME: map = #[[ODD]], ranks = array<i64: 2, 1>, source = tensor<71x16xf16>
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ["parallel", "parallel", "reduction"]
+// CHECK: %[[X:.*]] = linalg.generic {{.*}} ins(%[[P]],
+// CHECK-NEXT: ^bb0(%[[E:.*]]: f16, %{{.*}}: f16, %{{.*}}: f16):
+// CHECK-NEXT: arith.addf %[[E]], %{{.*}} : f16
+// CHECK: %[[Z:.*]] = linalg.generic {{.*}} ins(%[[P]],
+// CHECK-NEXT: ^bb0(
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f16
+// CHECK-NEXT: arith.addf %[[ZERO]], %{{.*}} : f16
+// CHECK: "fuse.scatter"(%[[X]], %[[Z]]) {basis = array<i64: 36, 1, 16>, map = #[[ROWS]], ranks = array<i64: 2, 1>, sources = array<i64: 2>}
+func.func @zeros(%x: tensor<36x32xf16>, %w: tensor<32x16xf16>, %r: tensor<71x16xf16>) -> tensor<71x16xf16> {
+  %0 = call @f_0(%x, %w) : (tensor<36x32xf16>, tensor<32x16xf16>) -> tensor<36x16xf16>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [36, 1, 16] : tensor<36x16xf16> into tensor<36x1x16xf16>
+  %2 = "fuse.gathered_view"(%1) {basis = array<i64: 71, 16>, ranks = array<i64: 1, 1>, map = affine_map<(h, c) -> (h floordiv 2, h mod 2, c)>}
+      : (tensor<36x1x16xf16>) -> tensor<71x16xf16>
+  // expected-remark @below {{f_0 stores its results in the order of f_1}}
+  %3 = call @f_1(%2, %r) : (tensor<71x16xf16>, tensor<71x16xf16>) -> tensor<71x16xf16>
+  return %3 : tensor<71x16xf16>
+}
+func.func private @f_0(%x: tensor<36x32xf16>, %w: tensor<32x16xf16>) -> tensor<36x16xf16> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<36x16xf16>
+  %init = linalg.fill ins(%zero : f16) outs(%e : tensor<36x16xf16>) -> tensor<36x16xf16>
+  %0 = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<36x32xf16>, tensor<32x16xf16>) outs(%init : tensor<36x16xf16>) {
+  ^bb0(%l: f16, %r: f16, %out: f16):
+    %p = arith.mulf %l, %r : f16
+    %s = arith.addf %out, %p : f16
+    linalg.yield %s : f16
+  } -> tensor<36x16xf16>
+  return %0 : tensor<36x16xf16>
+}
+func.func private @f_1(%v: tensor<71x16xf16> {fuse.gather = {basis = array<i64: 71, 16>, ranks = array<i64: 1, 1>, source = tensor<36x1x16xf16>,
+    map = affine_map<(h, c) -> (h floordiv 2, h mod 2, c)>}, fuse.strides = array<i64: 16, 1>}, %r: tensor<71x16xf16>) -> tensor<71x16xf16>
+    attributes {fuse.kernel} {
+  %e = tensor.empty() : tensor<71x16xf16>
+  %0 = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = ["parallel", "parallel"]}
+       ins(%v, %r : tensor<71x16xf16>, tensor<71x16xf16>) outs(%e : tensor<71x16xf16>) {
+  ^bb0(%in: f16, %old: f16, %out: f16):
+    %s = arith.addf %in, %old : f16
+    linalg.yield %s : f16
+  } -> tensor<71x16xf16>
+  return %0 : tensor<71x16xf16>
 }
 
 // -----
@@ -314,47 +371,4 @@ func.func private @f_1(%v: tensor<4x72x3xf16> {fuse.gather = {basis = array<i64:
     linalg.yield %in : f16
   } -> tensor<4x72x3xf16>
   return %0 : tensor<4x72x3xf16>
-}
-
-// -----
-
-#a = affine_map<(b, m, n, k) -> (b, m, k)>
-#b = affine_map<(b, m, n, k) -> (b, k, n)>
-#c = affine_map<(b, m, n, k) -> (b, m, n)>
-#j = affine_map<(b, m, c) -> (b, m, c)>
-// Zeros around the product are none of its elements.
-// CHECK-LABEL: func.func @padded(
-// CHECK: call @f_1
-func.func @padded(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>) -> tensor<4x74x16xf16> {
-  %0 = call @f_0(%x, %w) : (tensor<4x72x32xf16>, tensor<4x32x16xf16>) -> tensor<4x72x16xf16>
-  %1 = "fuse.gathered_view"(%0) {basis = array<i64: 4, 74, 16>, ranks = array<i64: 1, 1, 1>, map = affine_map<(b, m, c) -> (b, m - 1, c)>}
-      : (tensor<4x72x16xf16>) -> tensor<4x74x16xf16>
-  // expected-remark @below {{f_0 stays apart from f_1: index 1 of the gathered view's source may be outside of it, where the view is zero}}
-  %2 = call @f_1(%1) : (tensor<4x74x16xf16>) -> tensor<4x74x16xf16>
-  return %2 : tensor<4x74x16xf16>
-}
-func.func private @f_0(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>) -> tensor<4x72x16xf16>
-    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
-  %zero = arith.constant 0.0 : f16
-  %e = tensor.empty() : tensor<4x72x16xf16>
-  %init = linalg.fill ins(%zero : f16) outs(%e : tensor<4x72x16xf16>) -> tensor<4x72x16xf16>
-  %0 = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
-       ins(%x, %w : tensor<4x72x32xf16>, tensor<4x32x16xf16>) outs(%init : tensor<4x72x16xf16>) {
-  ^bb0(%l: f16, %r: f16, %out: f16):
-    %p = arith.mulf %l, %r : f16
-    %s = arith.addf %out, %p : f16
-    linalg.yield %s : f16
-  } -> tensor<4x72x16xf16>
-  return %0 : tensor<4x72x16xf16>
-}
-func.func private @f_1(%v: tensor<4x74x16xf16> {fuse.gather = {basis = array<i64: 4, 74, 16>, ranks = array<i64: 1, 1, 1>,
-    source = tensor<4x72x16xf16>, map = affine_map<(b, m, c) -> (b, m - 1, c)>}, fuse.strides = array<i64: 16, 16, 1>}) -> tensor<4x74x16xf16>
-    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
-  %e = tensor.empty() : tensor<4x74x16xf16>
-  %0 = linalg.generic {indexing_maps = [#j, #j], iterator_types = ["parallel", "parallel", "parallel"]}
-       ins(%v : tensor<4x74x16xf16>) outs(%e : tensor<4x74x16xf16>) {
-  ^bb0(%in: f16, %out: f16):
-    linalg.yield %in : f16
-  } -> tensor<4x74x16xf16>
-  return %0 : tensor<4x74x16xf16>
 }

@@ -175,7 +175,7 @@ func.func private @scattered(%x: tensor<64x64xf16>, %w: tensor<16x64xf16>) -> te
     %s = arith.addf %sum, %pq : f32
     linalg.yield %s : f32
   } -> tensor<64x16xf32>
-  %1 = "fuse.scatter"(%0) {basis = array<i64: 2, 32, 16>, map = affine_map<(a, h, c) -> (h * 2 + a, c)>, ranks = array<i64: 2, 1>}
+  %1 = "fuse.scatter"(%0) {basis = array<i64: 2, 32, 16>, sources = array<i64>, map = affine_map<(a, h, c) -> (h * 2 + a, c)>, ranks = array<i64: 2, 1>}
       : (tensor<64x16xf32>) -> tensor<63x16xf32>
   return %1 : tensor<63x16xf32>
 }
