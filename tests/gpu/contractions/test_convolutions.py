@@ -81,6 +81,9 @@ STRIDED = [
     Case(4, (64, 64), 16, 128, (16, 16), (16, 16), ((0, 0), (0, 0)), (1, 1)),
     Case(4, (64, 64), 3, 128, (4, 4), (4, 4), ((0, 0), (0, 0)), (1, 1)),
     Case(3, (31, 29), 24, 40, (5, 3), (3, 2), ((2, 1), (0, 2)), (2, 1)),
+    Case(4, (29, 27), 64, 128, (3, 3), (2, 2), ((1, 1), (0, 2)), (1, 1)),
+    Case(2, (30, 30), 128, 64, (7, 5), (2, 3), ((3, 3), (2, 2)), (1, 1)),
+    Case(2, (30, 30), 32, 64, (2, 1), (4, 2), ((1, 0), (0, 0)), (1, 1)),
 ]
 
 
@@ -97,3 +100,24 @@ def test_strided_data_gradients(case: Case) -> None:
     want = dgrad(case, dy.astype(np.int64), w.astype(np.int64)) * scale + old
     np.testing.assert_array_equal(cupy.asnumpy(found), want)
     assert (fused(*arrays) == found).all()
+
+
+def test_sum_of_strided_data_gradients() -> None:
+    """Of a block with a shortcut: one product stores its classes apart, and the other one reads them there."""
+    rng = np.random.default_rng(3)
+    main, shortcut = STRIDED[0], Case(8, (56, 56), 64, 256, (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1))
+    arrays = [
+        rng.integers(-1, 2, shape).astype(np.float16) for case in (main, shortcut) for shape in case.shapes[:0:-1]
+    ]
+
+    def added(dy1: Any, w1: Any, dy2: Any, w2: Any) -> Any:
+        first, second = (
+            mf.conv2d_dgrad(dy, w, input_size=56, dtype=mf.float32, **case.parameters)
+            for case, dy, w in ((main, dy1, w1), (shortcut, dy2, w2))
+        )
+        return first + second
+
+    found = mf.fuse(added)(*map(cupy.asarray, arrays))
+    wide = [array.astype(np.int64) for array in arrays]
+    want = dgrad(main, wide[0], wide[1]) + dgrad(shortcut, wide[2], wide[3])
+    np.testing.assert_array_equal(cupy.asnumpy(found).astype(np.float64), want)
