@@ -10,7 +10,10 @@ from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 
 INNER_VALUES = 4
-"""Numbers a row that the reductions inside of a tile exchange, at most."""
+"""Numbers a row that the reductions inside of a tile exchange at a time, at most."""
+
+JOINT_VALUES = 2
+"""The same of one reduction, which may be a joint one."""
 
 BUFFERS = 12
 """Buffers of which alignment may waste 16 bytes each, mbarriers and the word by which a semaphore's thread answers the
@@ -33,22 +36,24 @@ def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_lo
         )
     ring = persistent_loop.stages * tile if persistent_loop.stages > 1 else 0
     columns = elements * problem.persistent_loop.column_bytes if persistent_loop.columns == "shared" else 0
-    exchanges = _row_exchange(problem.persistent_loop, layout, persistent_loop) + _accumulator_exchange(
-        problem.persistent_loop, layout, persistent_loop
-    )
+    exchanges = _row_exchange(problem, layout, persistent_loop)
+    exchanges += _accumulator_exchange(problem.persistent_loop, layout, persistent_loop)
     exchanges += _exchange_of_rows(problem.persistent_loop, layout, persistent_loop)
     return ring + columns + exchanges + _second_stage(problem.persistent_loop, persistent_loop) + BUFFERS * 16
 
 
-def _row_exchange(problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
+def _row_exchange(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
     """Bytes that the reductions inside of rows exchange between warps and blocks in the loop, and once more behind it
     where the last tile is peeled.
     """
-    if not problem.inner:
+    loop = problem.persistent_loop
+    if loop is None or not loop.inner:
         return 0
-    rows = prod(layout.extents[d] for d in problem.dims)
-    senders = prod(layout.warps) // prod(layout.warps[d] for d in problem.dims) * layout.cluster
-    nbytes = rows * senders * 4 * INNER_VALUES
+    inside = sum(1 for reduction in problem.reductions if not reduction.dims & set(loop.dims))
+    numbers = min(INNER_VALUES, JOINT_VALUES * inside) or INNER_VALUES
+    rows = prod(layout.extents[d] for d in loop.dims)
+    senders = prod(layout.warps) // prod(layout.warps[d] for d in loop.dims) * layout.cluster
+    nbytes = rows * senders * 4 * numbers
     return copies_bytes(nbytes) + (nbytes if persistent_loop.peeled else 0) if senders > 1 else 0
 
 
