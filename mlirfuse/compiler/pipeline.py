@@ -42,7 +42,7 @@ TILE = (
 """Kernels to tile programs."""
 
 GPU = (
-    "fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
+    "fuse-share-arguments,fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
     "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
     "fuse-distribute,fuse-resolve-gathers,fuse-resolve-scatters,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,"
     "fuse-interleave-copies,fuse-prefetch-fragments,"

@@ -18,19 +18,22 @@ def strides(buffer_type: ir.MemRefType) -> list[int | None]:
     return [None if s == dynamic else s for s in steps]
 
 
-def alignment(buffer_type: ir.MemRefType, vector_axis: int | None, declared: int | None) -> int:
+def alignment(
+    buffer_type: ir.MemRefType, vector_axis: int | None, declared: int | None, *, addresses: bool = False
+) -> int:
     """Alignment of the addresses of all fragments in a buffer, in bytes, at most 16.
 
     Args:
         buffer_type: the memref.
         vector_axis: the axis along which fragments are contiguous; None if there is none.
         declared: the argument's `fuse.align`, bytes: a divisor of the base address and of all dynamic strides.
+        addresses: whether strides of axes of extent 1 are left out, which no address has, but tensor maps do.
     """
     size = from_mlir(buffer_type.element_type).bytes
     base = min(declared if declared is not None else DEFAULT_ALIGNMENT, WIDEST_ACCESS)
     result = base
     for axis, step in enumerate(strides(buffer_type)):
-        if axis == vector_axis:
+        if axis == vector_axis or (addresses and buffer_type.shape[axis] == 1):
             continue
         if step is not None:
             result = gcd(result, step * size)
@@ -45,7 +48,7 @@ def access_elements(buffer_type: ir.MemRefType, vector_axis: int | None, declare
     if vector_axis is None or strides(buffer_type)[vector_axis] != 1:
         return 1
     size = from_mlir(buffer_type.element_type).bytes
-    return max(1, min(width, alignment(buffer_type, vector_axis, declared) // size))
+    return max(1, min(width, alignment(buffer_type, vector_axis, declared, addresses=True) // size))
 
 
 def permuted(buffer: ir.Value, order: list[int]) -> ir.Value:

@@ -14,7 +14,7 @@ from mlirfuse.dialect.async_load import DEFINITION as ASYNC_LOAD
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.errors import PassError
-from mlirfuse.passes.gpu.view_indices import erase_transposes, place_of, users_of, with_unit_last
+from mlirfuse.passes.gpu.view_indices import Sum, certain_of, erase_transposes, place_of, users_of, with_unit_last
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, nested
 from mlirfuse.tiling.tiles import zero
@@ -32,7 +32,8 @@ class FuseResolveGathers(Pass):
     Requires the gpu stage. The index in the view is divided into components, which the map takes to an index of the
     source. Where a component of that index can be out of bounds, a copy fills its elements with zeros, and a load reads
     the source's first elements in place of them and selects zeros. A load of a view with `inside` becomes that check.
-    Components, checks and divisions that the extents make superfluous are not emitted. An access of several elements
+    Components, checks and divisions that the extents make superfluous are not emitted, nor are checks of what is the
+    index of another load. Numbers are added last, so that loads of overlapping windows are equal ops. An access of several elements
     stays inside one contiguous run of the source, which the view's strides promise. Copies by tensor maps keep the
     view.
 
@@ -56,19 +57,40 @@ class FuseResolveGathers(Pass):
         """Rewrites the `builtin.module` in place."""
         for kernel in gpu_kernels(module):
             views = [op for op in nested(kernel) if op.name == DEFINITION.full_name]
-            resolved = sum(_resolve(view) for view in views)
+            certain = _certain(views)
+            resolved = sum(_resolve(view, certain) for view in views)
             if views:
                 remarks.applied(self, f"{resolved} accesses of {symbol(kernel)} to {len(views)} gathered views", kernel)
             else:
                 remarks.declined(self, "no gathered view", kernel)
 
 
-def _resolve(view: ir.Operation) -> int:
+Certain = dict[ir.Block, dict[Sum, int]]
+"""For each block, sums that are indices of views, and so not negative, and what they are below."""
+
+
+def _certain(views: Sequence[ir.Operation]) -> Certain:
+    """The indices of accesses to views, which stay inside of the views: where one view reads what is beside the index
+    of an access, another access may have that index.
+    """
+    found: Certain = {}
+    for view in views:
+        gather = gather_of(view.attributes)
+        for op, axes in _accesses(view.results[0]):
+            if op.name in LOADS:
+                indices = dict(zip(axes, list(op.operands)[1:], strict=True))
+                known = found.setdefault(op.block, {})
+                for place, extent in certain_of(gather, indices).items():
+                    known[place] = min(extent, known.get(place, extent))
+    return found
+
+
+def _resolve(view: ir.Operation, certain: Certain) -> int:
     """Resolves the accesses to a view, and erases the view; returns their number."""
     accesses = _accesses(view.results[0])
     for op, axes in accesses:
         with ir.InsertionPoint(op), op.location:
-            _Access(view, op, axes).rewrite()
+            _Access(view, op, axes, certain.get(op.block, {})).rewrite()
         erase(op)
     erase_transposes(view.results[0])
     if not list(view.results[0].uses):
@@ -95,11 +117,13 @@ class _Access:
         view: the view.
         op: the load or copy.
         axes: the view's axis of each index.
+        certain: sums that are not negative, and what they are below.
     """
 
     view: ir.Operation
     op: ir.Operation
     axes: Sequence[int]
+    certain: dict[Sum, int]
 
     def rewrite(self) -> None:
         """Emits the access to the source in place of the op."""
@@ -113,7 +137,8 @@ class _Access:
             count = list(self.op.operands)[begin + sizes[3]] if sizes[4] else None
         else:
             index = list(self.op.operands)[1:]
-        at, condition = place_of(gather, dict(zip(self.axes, index, strict=True)), ir.MemRefType(source.type).shape)
+        shape = ir.MemRefType(source.type).shape
+        at, condition = place_of(gather, dict(zip(self.axes, index, strict=True)), shape, self.certain)
         if gather.inside:
             self.op.results[0].replace_all_uses_with(self._check(condition))
             return

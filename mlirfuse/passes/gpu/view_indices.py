@@ -11,8 +11,11 @@ from mlir.dialects import arith, memref
 from mlirfuse.dialect.gathered_view import Gather
 from mlirfuse.distribution.threads.scalars import add, multiply
 from mlirfuse.support.affine_expressions import bounds, operands
-from mlirfuse.support.rewriting import erase
+from mlirfuse.support.rewriting import defining_op, erase, integer_of
 from mlirfuse.tiling.memory import permuted, strides
+
+Sum = tuple[tuple[ir.Value, ...], int]
+"""Indices that are added up, and a number that is added to them."""
 
 
 def users_of(view: ir.Value) -> list[tuple[ir.Operation, Sequence[int]]]:
@@ -41,8 +44,32 @@ def erase_transposes(value: ir.Value) -> None:
             erase(user)
 
 
+def certain_of(gather: Gather, index: Mapping[int, ir.Value]) -> dict[Sum, int]:
+    """The sums that an access to a view has as its index along undivided axes, which are below the axes' extents."""
+    return {sum_of(index[axis]): group[0] for axis, group in enumerate(gather.basis) if len(group) == 1}
+
+
+def _read_at(expr: ir.AffineExpr, gather: Gather, index: Mapping[int, ir.Value]) -> Sum | None:
+    """An expression's value, where it is one undivided index and a number."""
+    number = 0
+    if isinstance(expr, ir.AffineAddExpr):
+        expr, right = operands(expr)
+        if not isinstance(right, ir.AffineConstantExpr):
+            return None
+        number = ir.AffineConstantExpr(right).value
+    if not isinstance(expr, ir.AffineDimExpr):
+        return None
+    component, start = ir.AffineDimExpr(expr).position, 0
+    for axis, group in enumerate(gather.basis):
+        if start == component and len(group) == 1:
+            terms, own = sum_of(index[axis])
+            return terms, own + number
+        start += len(group)
+    return None
+
+
 def place_of(
-    gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int]
+    gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int], certain: Mapping[Sum, int] | None = None
 ) -> tuple[list[ir.Value], ir.Value | None]:
     """The index in a source of that shape, and the condition under which it is one; None where it always is.
 
@@ -50,6 +77,7 @@ def place_of(
         gather: how the view's elements lie in the source.
         index: the index in the view, by axis.
         shape: of the source.
+        certain: sums that are known not to be negative, and what they are below.
     """
     type_ = ir.IntegerType.get_signless(gather.index_bits)
     components: list[ir.Value] = []
@@ -60,7 +88,9 @@ def place_of(
     for expr, extent in zip(gather.map.results, shape, strict=True):
         low, high = bounds(expr, extents)
         value = _emit(expr, components, extents, type_)
-        if low < 0 or high >= extent:
+        place = _read_at(expr, gather, index) if certain else None
+        is_certain = place is not None and certain is not None and certain.get(place, extent + 1) <= extent
+        if (low < 0 or high >= extent) and not is_certain:
             inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, value, _number(extent, type_)).result)
         result.append(arith.IndexCastOp(ir.IndexType.get(), value).result)
     return result, reduce(lambda a, b: arith.AndIOp(a, b).result, inside) if inside else None
@@ -96,9 +126,37 @@ def _number(value: int, type_: ir.Type) -> ir.Value:
     return arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
 
 
+def sum_of(index: ir.Value) -> Sum:
+    """What an index adds up."""
+    if (number := integer_of(index)) is not None:
+        return (), number
+    maker = defining_op(index)
+    if maker is None or maker.name != "arith.addi":
+        return (index,), 0
+    (left, a), (right, b) = map(sum_of, maker.operands)
+    return (*left, *right), a + b
+
+
+def _narrowed(index: ir.Value, type_: ir.Type) -> ir.Value:
+    """An index as an integer of a type, to which numbers are added last, so that equal sums are equal ops."""
+    terms, number = sum_of(index)
+    if not terms:
+        return _number(number, type_)
+    casts = [arith.IndexCastOp(type_, term).result for term in terms]
+    return _plus(reduce(lambda a, b: arith.AddIOp(a, b).result, casts), number, type_)
+
+
+def _plus(value: ir.Value, number: int, type_: ir.Type) -> ir.Value:
+    """The sum of an integer and a number, which is added to the number that the integer ends with."""
+    maker = defining_op(value)
+    if maker is not None and maker.name == "arith.addi" and (last := integer_of(maker.operands[1])) is not None:
+        return _plus(maker.operands[0], last + number, type_)
+    return arith.AddIOp(value, _number(number, type_)).result if number else value
+
+
 def _components(index: ir.Value, group: Sequence[int], type_: ir.Type) -> list[ir.Value]:
     """The components of an index of the view, the last one fastest, as integers of a type."""
-    rest = arith.IndexCastOp(type_, index).result
+    rest = _narrowed(index, type_)
     found: list[ir.Value] = []
     for position in reversed(range(len(group))):
         extent = group[position]
@@ -123,6 +181,8 @@ def _emit(expr: ir.AffineExpr, components: Sequence[ir.Value], extents: Sequence
     left, right = operands(expr)
     a = _emit(left, components, extents, type_)
     if isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
+        if isinstance(expr, ir.AffineAddExpr) and isinstance(right, ir.AffineConstantExpr):
+            return _plus(a, ir.AffineConstantExpr(right).value, type_)
         b = _emit(right, components, extents, type_)
         build = arith.AddIOp if isinstance(expr, ir.AffineAddExpr) else arith.MulIOp
         value: ir.Value = build(a, b).result

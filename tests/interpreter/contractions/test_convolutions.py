@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from mlirfuse import interpreter
+from mlirfuse import BlockedLayout, Schedule, interpreter
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
 from tests.support.harnesses.compiling import module_at, specs_of
@@ -213,6 +213,25 @@ def test_depthwise(seed: int) -> None:
     groups = (2, 8, 3, 16, 8, 8)[seed]
     case = replace(random_case(rng, 1 + seed % 2), channels=groups, filters=groups * (1 + seed // 5), groups=groups)
     check_three_passes(case, rng, DTYPES[seed % 3])
+
+
+def depthwise(x: Any, w: Any) -> Any:
+    return mf.conv2d(x, w, padding=1, groups=16)
+
+
+def test_a_thread_loads_overlapping_windows_once() -> None:
+    """Two rows of 4 outputs a thread: 4 rows of 6 elements, and 9 of the filter, in place of 9 times 8 and 9."""
+    rng = np.random.default_rng(5)
+    case = Case(2, (8, 16), 16, 16, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 16)
+    x, w, _ = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+    ones = (1, 1, 1, 1)
+    layout = BlockedLayout((1, 1, 1, 8), (1, 4, 4, 2), ones, ones, ones, run=(1, 2, 4, 1))
+    schedules = {"depthwise_1": Schedule((1, 8, 16, 16), layout)}
+    module = module_at("gpu", depthwise, specs_of([x, w]), schedules)
+    kernel = str(module).split("gpu.module @depthwise_1_kernel")[1]
+    assert kernel.count("vector.load") == 4 * 6 + 9
+    (found,) = interpreter.run(module, "depthwise", [x, w], order="random", seed=1)
+    assert (found == forward(case, x.astype(np.int64), w.astype(np.int64))).all()
 
 
 def statistics(x: Any, w: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlir import ir
@@ -19,7 +19,10 @@ def specs_of(arrays: Sequence[Any]) -> list[mf.TensorSpec]:
 
 
 def module_at(
-    stage: str, fn: Callable[..., Any], specs: Sequence[Any], schedule: mf.Schedule | None = None
+    stage: str,
+    fn: Callable[..., Any],
+    specs: Sequence[Any],
+    schedule: mf.Schedule | Mapping[str, mf.Schedule] | None = None,
 ) -> ir.Module:
     """A function at the `linalg`, `tile` or `gpu` stage for sm_90a, verified after every pass."""
     module = mf.fuse(fn, target="sm_90a", schedule=schedule).lower(*specs).module

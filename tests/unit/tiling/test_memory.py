@@ -39,3 +39,6 @@ def test_an_axis_that_is_not_contiguous_is_accessed_by_elements() -> None:
     with make_context():
         assert access_elements(ir.MemRefType(ir.Type.parse("memref<8x8xf32>")), 0, 16, 4) == 1
         assert access_elements(ir.MemRefType(ir.Type.parse("memref<8x8xf32>")), None, 16, 4) == 1
+        single = ir.MemRefType(ir.Type.parse("memref<8x8x1xf32>"))  # no address has the last axis's stride
+        assert access_elements(single, 1, 16, 4) == 4
+        assert alignment(single, 1, 16) == 4

@@ -87,3 +87,38 @@ gpu.module @checks {
     gpu.return
   }
 }
+
+// -----
+
+// Where one view reads what lies beside an index, another access has that index, which is inside: no check, and the same
+// index, for the loads to be one.
+// CHECK-LABEL: gpu.func @neighbours
+// CHECK-NOT: arith.cmpi
+// CHECK: %[[I:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: memref.load %arg0[%[[I]]]
+// CHECK-NOT: arith.cmpi
+// CHECK: memref.load %arg0
+// CHECK: arith.addi %{{.*}}, %c2_i32
+// CHECK: arith.cmpi ult
+// CHECK: memref.load %arg0
+// CHECK: arith.select
+gpu.module @neighbours {
+  gpu.func @neighbours(%x: memref<8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) kernel {
+    %t = gpu.thread_id x
+    %c1 = arith.constant 1 : index
+    %next = arith.addi %t, %c1 : index
+    %here = "fuse.gathered_view"(%x) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(i) -> (i)>}
+        : (memref<8xf32>) -> memref<8xf32, strided<[1]>>
+    %before = "fuse.gathered_view"(%x) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 1)>}
+        : (memref<8xf32>) -> memref<8xf32, strided<[1]>>
+    %after = "fuse.gathered_view"(%x) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(i) -> (i + 1)>}
+        : (memref<8xf32>) -> memref<8xf32, strided<[1]>>
+    %a = memref.load %here[%t] : memref<8xf32, strided<[1]>>
+    %b = memref.load %before[%next] : memref<8xf32, strided<[1]>>
+    %c = memref.load %after[%next] : memref<8xf32, strided<[1]>>
+    %d = arith.addf %a, %b : f32
+    %e = arith.addf %d, %c : f32
+    memref.store %e, %y[%t] : memref<8xf32>
+    gpu.return
+  }
+}
