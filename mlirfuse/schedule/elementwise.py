@@ -9,6 +9,7 @@ from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import registers_left
+from mlirfuse.schedule.orders.sliding import sliding_schedules, tap_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.transposed import transposed_schedule
 from mlirfuse.schedule.schedule import Schedule
@@ -38,8 +39,9 @@ def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule
             if transposed := transposed_schedule(narrow, threads, MOST_READ_BYTES):
                 yield transposed
             for vectors in VECTORS if problem.transposed is None else (1,):
-                if vectors == 1 or vectors * vector * problem.read_bytes <= most_read:
+                if vectors == 1 or vectors * vector * tap_bytes(problem) <= most_read:
                     yield elementwise_schedule(narrow, threads=threads, vectors=vectors, most_read=most_read)
+            yield from sliding_schedules(narrow, threads, most_read)
 
 
 def most_read_bytes(threads: int, target: Target) -> int:
@@ -63,7 +65,7 @@ def elementwise_schedule(
         most_read: bytes that a thread reads at most, unless one element of each array is more.
     """
     vector = problem.vector
-    while vector > 1 and vector * problem.read_bytes > most_read:
+    while vector > 1 and vector * tap_bytes(problem) > most_read:
         vector //= 2
     fill = LayoutBuilder(problem.extents, problem.vector_dim, vector)
     across = problem.transposed.dim if problem.transposed else None

@@ -10,14 +10,17 @@ from mlir import ir
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
-from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.kernels import argument_attributes, body, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays
 from mlirfuse.analysis.scheduling.array_accesses import array_access
 from mlirfuse.analysis.scheduling.instructions import pass_instructions
 from mlirfuse.analysis.scheduling.live import live_bytes
+from mlirfuse.analysis.scheduling.windows import Place, places_of, windows_access
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
+from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
@@ -46,8 +49,8 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         vector_dim=vector_dim,
         transposed=None if transposed_dim is None else _transposed(space, full, transposed_dim),
         vector=_vector(space, full, vector_dim),
-        full_bytes=sum(o.element_bytes for o in full),
-        read_bytes=sum(o.element_bytes for o in full if not o.written),
+        full_bytes=sum(o.moved_bytes for o in full),
+        read_bytes=sum(o.moved_bytes for o in full if not o.written),
         live_bytes=live.most,
         shared_spill_bytes=live.shared_spill,
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
@@ -210,6 +213,7 @@ class _Operand:
         self.written = written
         self.access = array_access(tensor_type, axes, strides, align, written=written)
         self.element_bytes = from_mlir(tensor_type.element_type).bytes
+        self.moved_bytes = self.element_bytes  # of device memory, an element of the space
         shape = list(tensor_type.shape)
         self.unit_axis = (
             max((a for a, d in enumerate(axes) if d is not None), default=None)
@@ -231,7 +235,13 @@ class _Operand:
 def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]:
     arguments = list(kernel.regions[0].blocks[0].arguments)
     attributes = dict(zip(arguments, argument_attributes(kernel), strict=True))
-    seen = set()
+    shared = shared_arrays(passed_arrays(kernel.parent).get(symbol(kernel), []))
+    numbers = {argument: shared[number] if shared else number for number, argument in enumerate(arguments)}
+    views: dict[tuple[int, Axes], list[list[Place]]] = {}
+    for value, axes in dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items()):
+        if value in attributes and (places := places_of(attributes[value])) is not None:
+            views.setdefault((numbers[value], axes), []).append(places)
+    seen, joined = set(), set()
     for (op, number), axes in space.use_axes.items():
         value = op.operands[number]
         if value not in attributes or not isinstance(value.type, ir.RankedTensorType) or (value, axes) in seen:
@@ -239,12 +249,22 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         seen.add((value, axes))
         strides = attributes[value].get(STRIDES)
         align = attributes[value].get(ALIGN)
-        yield _Operand(
+        operand = _Operand(
             value.type,
             axes,
             None if strides is None else list(ir.DenseI64ArrayAttr(strides)),
             WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
+        windows = None
+        if places_of(attributes[value]) is not None:
+            source = ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(attributes[value][GATHER])["source"]).value)
+            windows = windows_access(source, views[numbers[value], axes], axes, operand.alignment)
+        if windows is not None:
+            if (numbers[value], axes) in joined:
+                continue
+            joined.add((numbers[value], axes))
+            operand.access, operand.moved_bytes = windows, windows.bytes * windows.growth
+        yield operand
     for value in body(kernel)[-1].operands:
         yield _Operand(value.type, space.value_axes[value], written=True)
 

@@ -33,9 +33,9 @@ class FuseResolveGathers(Pass):
     source. Where a component of that index can be out of bounds, a copy fills its elements with zeros, and a load reads
     the source's first elements in place of them and selects zeros. A load of a view with `inside` becomes that check.
     Components, checks and divisions that the extents make superfluous are not emitted, nor are checks of what is the
-    index of another load. Numbers are added last, so that loads of overlapping windows are equal ops. An access of several elements
-    stays inside one contiguous run of the source, which the view's strides promise. Copies by tensor maps keep the
-    view.
+    index of another load. Numbers are added last, so that loads of overlapping windows are equal ops. An access of
+    several elements stays inside one contiguous run of the source, which the view's strides promise. Copies by tensor
+    maps keep the view.
 
     ```mlir
     %view = "fuse.gathered_view"(%x) {map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>, ...}

@@ -8,11 +8,9 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import argument_attributes, body, functions, is_tile_program, kernels, symbol
-from mlirfuse.dialect.attributes import LAUNCH
-from mlirfuse.dialect.gathered_view import DEFINITION
+from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels, symbol
+from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class FuseShareArguments(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        passed = _passed(module)
+        passed = passed_arrays(module)
         for kernel in filter(is_tile_program, kernels(module)):
             merged = _share(kernel, passed.get(symbol(kernel), []))
             if merged:
@@ -49,39 +47,17 @@ class FuseShareArguments(Pass):
                 remarks.declined(self, "no two arguments are known to be the same array", kernel)
 
 
-def _passed(module: ir.Operation) -> dict[str, list[Sequence[ir.Value]]]:
-    """What each call passes to a kernel, by the kernel's symbol: of a gathered view its source."""
-    names = {
-        symbol(f): ir.FlatSymbolRefAttr(f.attributes[LAUNCH]).value for f in functions(module) if LAUNCH in f.attributes
-    }
-    found: dict[str, list[Sequence[ir.Value]]] = {}
-    for function in functions(module):
-        for op in body(function):
-            if op.name == "func.call":
-                callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-                found.setdefault(names.get(callee, callee), []).append([_source(v) for v in op.operands])
-    return found
-
-
-def _source(value: ir.Value) -> ir.Value:
-    maker = defining_op(value)
-    return maker.operands[0] if maker is not None and maker.name == DEFINITION.full_name else value
-
-
 def _share(kernel: ir.Operation, calls: Sequence[Sequence[ir.Value]]) -> int:
     """Replaces arguments by earlier ones; returns how many."""
-    if not calls:
-        return 0
     arguments, known = list(kernel.regions[0].blocks[0].arguments), argument_attributes(kernel)
-    first: dict[tuple[object, ...], ir.Value] = {}
+    first: dict[tuple[int, ir.Type, ir.Attribute], ir.Value] = {}
     merged = 0
-    for number, sources in enumerate(zip(*calls, strict=True)):
+    for number, array in enumerate(shared_arrays(calls)):
         argument = arguments[number]
         if not isinstance(argument.type, ir.MemRefType):
             continue
-        key = (*sources, argument.type, ir.DictAttr.get(known[number]))
-        if key in first and list(argument.uses):
-            argument.replace_all_uses_with(first[key])
+        earlier = first.setdefault((array, argument.type, ir.DictAttr.get(known[number])), argument)
+        if earlier != argument and list(argument.uses):
+            argument.replace_all_uses_with(earlier)
             merged += 1
-        first.setdefault(key, argument)
     return merged

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,8 @@ class ArrayAccess:
         alignment: bytes that the address is a multiple of, and each stride that run time has to say.
         written: whether the kernel writes it.
         is_contiguous: whether its axes are those of a contiguous array.
+        windows: of windows of an array, which overlap, for each axis how far apart those of neighbours are, and which
+            elements each has, in elements of the array; empty where each element of the space reads one element.
     """
 
     dims: tuple[int, ...]
@@ -25,6 +29,23 @@ class ArrayAccess:
     alignment: int
     written: bool
     is_contiguous: bool
+    windows: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+    def elements(self, sides: Sequence[int]) -> int:
+        """Elements that a box of the space reads, by the box's sides in all dimensions of the space."""
+        if not self.windows:
+            return prod(sides[d] for d in self.dims)
+        return prod(_covered(sides[d], *window) for d, window in zip(self.dims, self.windows, strict=True))
+
+    @property
+    def taps(self) -> int:
+        """Elements that one element of the space reads."""
+        return prod(len(offsets) for _, offsets in self.windows)
+
+    @property
+    def growth(self) -> int:
+        """Elements of the array to one element of a space that is large."""
+        return prod(len({offset % step for offset in offsets}) for step, offsets in self.windows)
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -51,3 +72,11 @@ class ArrayAccess:
             if here < extents[d]:
                 break
         return run
+
+
+@lru_cache(maxsize=4096)
+def _covered(count: int, step: int, offsets: tuple[int, ...]) -> int:
+    """Elements along an axis that so many neighbouring windows have together."""
+    alone = min(count, max(offsets) - min(offsets) + 1)  # with more of them, each adds as many as the last one of these
+    found = {number * step + offset for number in range(alone) for offset in offsets}
+    return len(found) + (count - alone) * len({offset % step for offset in offsets})

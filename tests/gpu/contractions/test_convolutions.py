@@ -52,6 +52,27 @@ def test_random_parameters(seed: int) -> None:
     check(case, passes(case, tuple(map(cupy.asarray, arrays))), arrays)
 
 
+def _depthwise(size: int, channels: int, taps: int, stride: int) -> Case:
+    edge = (taps // 2, taps // 2)
+    return Case(3, (size, size), channels, channels, (taps, taps), (stride, stride), (edge, edge), (1, 1), channels)
+
+
+DEPTHWISE = [
+    _depthwise(size, channels, taps, stride)
+    for size, channels, taps, stride in (
+        (56, 96, 7, 1), (14, 384, 7, 1), (7, 768, 7, 1), (112, 32, 3, 1), (112, 64, 3, 2), (28, 240, 5, 1), (11, 20, 3, 1)
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DEPTHWISE, ids=str)
+def test_depthwise_layers_of_integers(case: Case) -> None:
+    """Threads with runs of outputs, whose windows overlap."""
+    rng = np.random.default_rng(2)
+    arrays = tuple((rng.integers(-1, 2, shape) * (rng.random(shape) < 0.3)).astype(np.float16) for shape in case.shapes)
+    check(case, passes(case, tuple(map(cupy.asarray, arrays)), dtype=mf.float32), arrays)
+
+
 @pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_layers_of_integers(case: Case) -> None:
     rng = np.random.default_rng(0)

@@ -80,10 +80,10 @@ def _of_block(
     )
     sectors: float
     sectors, lines = touched(lanes, width * array.bytes)
-    held = prod(layout.fragments(d) * layout.vector[d] for d in array.dims)
+    held = held_elements(array, layout)
     warps = layout.threads // 32
     each = held / width * warps * blocks
-    covered = prod(schedule.tile[d] for d in array.dims) * blocks * array.bytes
+    covered = array.elements(schedule.tile) * blocks * array.bytes
     run = array.run(schedule.tile, extents) * array.bytes
     inside = prod(min(extents[d], schedule.tile[d]) / schedule.tile[d] for d in array.dims)
     shared = 0.0
@@ -102,6 +102,12 @@ def _of_block(
     waste = (-(-run // SECTOR) * SECTOR + (0 if run % SECTOR == 0 else SECTOR / 2)) / run
     waste = max(1.0, min(waste, SECTOR / array.bytes))
     return Traffic(read=covered * inside * waste, l1=each * lines * LINE, shared=shared, instructions=each)
+
+
+def held_elements(array: ArrayAccess, layout: BlockedLayout) -> int:
+    """Elements that a thread accesses: of windows, those of neighbouring elements of the space together."""
+    sides = [layout.neighbours(d) * layout.vector[d] for d in range(layout.rank)]
+    return array.elements(sides) * prod(layout.fragments(d) // layout.neighbours(d) for d in array.dims)
 
 
 def thread_access(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> int:

@@ -81,7 +81,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
 
 def _bytes(problem: Problem, extents: tuple[int, ...], *, written: bool) -> int:
     """Bytes of all arrays that a kernel reads, or writes."""
-    return sum(a.bytes * prod(extents[d] for d in a.dims) for a in problem.arrays if a.written == written)
+    return sum(a.bytes * a.elements(extents) for a in problem.arrays if a.written == written)
 
 
 def _transposed(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], total: int) -> float:

@@ -1,0 +1,89 @@
+"""Views of one array that a kernel reads at every element of its space: the windows of a stencil."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from mlir import ir
+
+from mlirfuse.dialect.gather_attribute import GATHER
+from mlirfuse.dialect.gathered_view import Gather, gather_of
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.support.affine_expressions import operands
+from mlirfuse.support.dtypes import from_mlir
+
+Place = tuple[int, int, int]
+"""A dimension of a view, the step along an axis of the source to the next one, and the first one's index."""
+
+
+def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
+    """Where a gathered view lies along each axis of its source, by the attributes of the argument; None where it is no
+    gathered view, or an axis of a contiguous source is not read along one dimension of the view.
+    """
+    if GATHER not in known or "strides" in ir.DictAttr(known[GATHER]):
+        return None
+    gather = gather_of(ir.DictAttr(known[GATHER]))
+    if any(len(group) != 1 for group in gather.basis) or gather.inside:
+        return None
+    found = [_place(expr) for expr in gather.map.results]
+    places = [place for place in found if place is not None]
+    return places if len(places) == len(found) == len(_dims(places, gather)) else None
+
+
+def _dims(places: Sequence[Place], gather: Gather) -> set[int]:
+    dims = {dim for dim, _, _ in places}
+    return dims if len(dims) == len(gather.basis) else set()
+
+
+def _place(expr: ir.AffineExpr) -> Place | None:
+    first = 0
+    if isinstance(expr, ir.AffineAddExpr):
+        expr, right = operands(expr)
+        if not isinstance(right, ir.AffineConstantExpr):
+            return None
+        first = ir.AffineConstantExpr(right).value
+    step = 1
+    if isinstance(expr, ir.AffineMulExpr):
+        expr, right = operands(expr)
+        if not isinstance(right, ir.AffineConstantExpr):
+            return None
+        step = ir.AffineConstantExpr(right).value
+    if not isinstance(expr, ir.AffineDimExpr) or step < 1:
+        return None
+    return ir.AffineDimExpr(expr).position, step, first
+
+
+def windows_access(
+    source: ir.RankedTensorType, views: Sequence[Sequence[Place]], axes: Sequence[int | None], alignment: int
+) -> ArrayAccess | None:
+    """Views of one contiguous array as windows; None where they lie apart in more than their first elements.
+
+    Args:
+        source: the array's type.
+        views: each one's places.
+        axes: the dimension of the kernel's space that runs along each dimension of the views.
+        alignment: bytes that the array's address is a multiple of.
+    """
+    steps = {tuple(place[:2] for place in view) for view in views}
+    if len(views) < 2 or len(steps) != 1:
+        return None
+    dims, strides, windows = [], [], []
+    for axis, (dim, step, _) in enumerate(views[0]):
+        along = axes[dim]
+        offsets = tuple(sorted({view[axis][2] for view in views}))
+        if along is None and len(offsets) > 1:
+            return None
+        if along is not None:
+            dims.append(along)
+            strides.append(step * prod(source.shape[axis + 1 :]))
+            windows.append((step, offsets))
+    return ArrayAccess(
+        tuple(dims),
+        tuple(strides),
+        from_mlir(source.element_type).bytes,
+        alignment,
+        written=False,
+        is_contiguous=False,
+        windows=tuple(windows),
+    )

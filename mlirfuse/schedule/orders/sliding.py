@@ -1,0 +1,89 @@
+"""Schedules of elementwise kernels that read windows: a thread has neighbours, whose windows overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.predict.counts.accesses import held_elements
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+
+LONGEST_RUN = 8
+"""Neighbours of a thread along one dimension, at most: of more the first window's loads are a small part."""
+
+MOST_ROWS = 4
+"""Neighbours along the next dimension outwards, at most."""
+
+
+def sliding_schedules(problem: Problem, threads: int, most_read: int) -> Iterator[Schedule]:
+    """Layouts in which a thread has a run along the innermost dimension in which windows overlap, or along two.
+
+    Runs and lanes divide the extents, so that no index is clamped, and equal loads are seen to be equal.
+
+    Args:
+        problem: the kernel, whose vectors are as wide as its `vector`.
+        threads: of a block, at most.
+        most_read: bytes that a thread reads at most.
+    """
+    windows = [a for a in problem.arrays if a.taps > 1]
+    if not windows or problem.transposed is not None:
+        return
+    slid = [d for d in windows[0].order if d != problem.vector_dim and _overlaps(windows[0], d)]
+    if not slid:
+        return
+    for run in _divisors(problem.extents[slid[0]], LONGEST_RUN):
+        for rows in _divisors(problem.extents[slid[1]], MOST_ROWS) if len(slid) > 1 else (1,):
+            runs = [1] * problem.rank
+            runs[slid[0]] = run
+            if len(slid) > 1:
+                runs[slid[1]] = rows
+            layout = _layout(problem, runs, threads)
+            held = sum(a.bytes * held_elements(a, layout) for a in _full(problem))
+            if run * rows > 1 and held <= most_read:
+                yield Schedule(
+                    tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True)), layout
+                )
+
+
+def tap_bytes(problem: Problem) -> int:
+    """Bytes that an element of the space reads, whatever its neighbours read."""
+    return max(problem.read_bytes, sum(a.bytes * a.taps for a in _full(problem)))
+
+
+def _full(problem: Problem) -> list[ArrayAccess]:
+    """The arrays that are read over the whole space."""
+    whole = {d for d, extent in enumerate(problem.extents) if extent != 1}
+    return [a for a in problem.arrays if not a.written and whole <= set(a.dims)]
+
+
+def _overlaps(array: ArrayAccess, dim: int) -> bool:
+    step, offsets = array.windows[array.dims.index(dim)]
+    return len(offsets) > len({offset % step for offset in offsets})
+
+
+def _divisors(extent: int | None, most: int) -> list[int]:
+    return [n for n in range(1, most + 1) if extent is not None and extent % n == 0] or [1]
+
+
+def _layout(problem: Problem, runs: list[int], threads: int) -> BlockedLayout:
+    """Lanes and warps along the vector's dimension first, then outwards, as far as they divide what is left."""
+    rank, along = problem.rank, problem.vector_dim
+    vector, lanes, warps = ([1] * rank for _ in range(3))
+    vector[along] = problem.vector
+    left = [0 if e is None else e // (v * r) for e, v, r in zip(problem.extents, vector, runs, strict=True)]
+    order = [along, *(d for d in reversed(range(rank)) if d != along)]
+    lanes_left = WARP
+    for d in order:
+        while lanes_left > 1 and left[d] % 2 == 0 and left[d] != 1 and (left[d] or lanes[d] < lanes_left * lanes[d]):
+            lanes[d] *= 2
+            left[d] //= 2
+            lanes_left //= 2
+    lanes[order[-1]] *= lanes_left
+    for d in order:
+        room = max(1, threads // WARP // prod(warps))
+        warps[d] = room if left[d] == 0 else max(n for n in range(1, room + 1) if left[d] % n == 0)
+    ones = (1,) * rank
+    return BlockedLayout(tuple(vector), tuple(lanes), tuple(warps), ones, ones, run=tuple(runs))

@@ -1,0 +1,61 @@
+"""Schedules of elementwise kernels that read windows, and what their windows cover."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlirfuse.schedule.orders.sliding import sliding_schedules, tap_bytes
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.predict.counts.accesses import held_elements
+from mlirfuse.schedule.problem import Problem
+
+THREE = (-1, 0, 1)
+
+
+def windows(step: int, offsets: tuple[int, ...] = THREE) -> ArrayAccess:
+    """Windows over images of 56 x 56 x 128, along the second and third dimension."""
+    along = (step, offsets)
+    strides = (56 * 56 * 128, step * 56 * 128, step * 128, 1)
+    return ArrayAccess((0, 1, 2, 3), strides, 2, 16, False, False, ((1, (0,)), along, along, (1, (0,))))
+
+
+def problem(array: ArrayAccess, width: int = 56) -> Problem:
+    return Problem((256, 56, width, 128), frozenset(), 3, 8, 2 * array.growth + 2, 2 * array.growth, arrays=(array,))
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [1, 2, 5, 40])
+@pytest.mark.parametrize("offsets", [(0,), THREE, (0, 2, 4), (-1, 0, 5)])
+def test_elements_of_neighbouring_windows(step: int, count: int, offsets: tuple[int, ...]) -> None:
+    found = {number * step + offset for number in range(count) for offset in offsets}
+    assert windows(step, offsets).elements((1, 1, count, 8)) == 8 * len(offsets) * len(found)
+
+
+def test_elements_of_many_windows() -> None:
+    """Each element is read by three windows, and windows two apart have one element in common."""
+    assert windows(1).growth == 1
+    assert windows(2).growth == 4
+    assert windows(1).elements((256, 56, 56, 128)) == 256 * 58 * 58 * 128
+    assert windows(2).elements((1, 1 << 20, 1, 1)) == 3 * ((2 << 20) + 1)
+    assert tap_bytes(problem(windows(1))) == 18
+
+
+def test_runs_divide_the_extents() -> None:
+    found = list(sliding_schedules(problem(windows(1)), 128, 800))
+    assert found
+    for schedule in found:
+        sides = zip(schedule.layout.extents[1:], (56, 56, 128), strict=True)
+        assert all(extent % side == 0 for side, extent in sides)
+        assert 2 * held_elements(windows(1), schedule.layout) <= 800
+
+
+def test_none_where_windows_have_nothing_in_common() -> None:
+    assert not list(sliding_schedules(problem(windows(3)), 128, 800))
+    assert not list(sliding_schedules(problem(windows(1, (0,))), 128, 800))
+
+
+def test_extents_of_which_no_run_divides() -> None:
+    """Runs along the next dimension are left."""
+    found = list(sliding_schedules(problem(windows(1), width=11), 128, 800))
+    assert found
+    assert all(schedule.layout.run[2] == 1 and schedule.layout.run[1] > 1 for schedule in found)
