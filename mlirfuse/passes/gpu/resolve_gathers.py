@@ -14,7 +14,15 @@ from mlirfuse.dialect.async_load import DEFINITION as ASYNC_LOAD
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.errors import PassError
-from mlirfuse.passes.gpu.view_indices import Sum, certain_of, erase_transposes, place_of, users_of, with_unit_last
+from mlirfuse.passes.gpu.view_indices import (
+    Sum,
+    all_of,
+    certain_of,
+    erase_transposes,
+    places_of,
+    users_of,
+    with_unit_last,
+)
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, nested
 from mlirfuse.tiling.tiles import zero
@@ -30,8 +38,8 @@ class FuseResolveGathers(Pass):
     """Makes one thread's loads and asynchronous copies from a `fuse.gathered_view` address the view's source.
 
     Requires the gpu stage. The index in the view is divided into components, which the map takes to an index of the
-    source. Where a component of that index can be out of bounds, a copy fills its elements with zeros, and a load reads
-    the source's first elements in place of them and selects zeros. A load of a view with `inside` becomes that check.
+    source. Where a component of that index can be out of bounds, a copy fills its elements with zeros, and a load has
+    the index 0 in place of that component, and selects zeros. A load of a view with `inside` becomes that check.
     Components, checks and divisions that the extents make superfluous are not emitted, nor are checks of what is the
     index of another load. Numbers are added last, so that loads of overlapping windows are equal ops. An access of
     several elements stays inside one contiguous run of the source, which the view's strides promise. Copies by tensor
@@ -138,13 +146,14 @@ class _Access:
         else:
             index = list(self.op.operands)[1:]
         shape = ir.MemRefType(source.type).shape
-        at, condition = place_of(gather, dict(zip(self.axes, index, strict=True)), shape, self.certain)
+        places = places_of(gather, dict(zip(self.axes, index, strict=True)), shape, self.certain)
+        at, condition = [place for place, _ in places], all_of([inside for _, inside in places])
         if gather.inside:
             self.op.results[0].replace_all_uses_with(self._check(condition))
             return
-        if condition is not None:
-            at = [arith.SelectOp(condition, i, constant(0)).result for i in at]
         if self.op.name == COPY:
+            if condition is not None:
+                at = [arith.SelectOp(condition, i, constant(0)).result for i in at]
             width = ir.IntegerAttr(self.op.attributes["dstElements"]).value
             if condition is not None:
                 some = constant(width) if count is None else count
@@ -155,6 +164,8 @@ class _Access:
             for old, result in zip(self.op.results, new.operation.results, strict=True):
                 old.replace_all_uses_with(result)
             return
+        # Each axis by itself: neighbouring windows then share what their rows, and their columns, add to the address.
+        at = [i if inside is None else arith.SelectOp(inside, i, constant(0)).result for i, inside in places]
         self.op.results[0].replace_all_uses_with(self._load(source, at, condition))
 
     def _check(self, condition: ir.Value | None) -> ir.Value:

@@ -69,9 +69,27 @@ def _read_at(expr: ir.AffineExpr, gather: Gather, index: Mapping[int, ir.Value])
 
 
 def place_of(
-    gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int], certain: Mapping[Sum, int] | None = None
+    gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int]
 ) -> tuple[list[ir.Value], ir.Value | None]:
     """The index in a source of that shape, and the condition under which it is one; None where it always is.
+
+    The arguments are those of `places_of`.
+    """
+    places = places_of(gather, index, shape)
+    return [place for place, _ in places], all_of([condition for _, condition in places])
+
+
+def all_of(conditions: Sequence[ir.Value | None]) -> ir.Value | None:
+    """Whether all conditions hold, of which None always does; None if that is known."""
+    some = [condition for condition in conditions if condition is not None]
+    return reduce(lambda a, b: arith.AndIOp(a, b).result, some) if some else None
+
+
+def places_of(
+    gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int], certain: Mapping[Sum, int] | None = None
+) -> list[tuple[ir.Value, ir.Value | None]]:
+    """The index in a source of that shape, along each axis with the condition under which it is one; None where it
+    always is.
 
     Args:
         gather: how the view's elements lie in the source.
@@ -84,16 +102,17 @@ def place_of(
     for axis, group in enumerate(gather.basis):
         components += _components(index[axis], group, type_)
     extents = gather.components
-    result, inside = [], []
+    result: list[tuple[ir.Value, ir.Value | None]] = []
     for expr, extent in zip(gather.map.results, shape, strict=True):
         low, high = bounds(expr, extents)
         value = _emit(expr, components, extents, type_)
         place = _read_at(expr, gather, index) if certain else None
         is_certain = place is not None and certain is not None and certain.get(place, extent + 1) <= extent
+        inside = None
         if (low < 0 or high >= extent) and not is_certain:
-            inside.append(arith.CmpIOp(arith.CmpIPredicate.ult, value, _number(extent, type_)).result)
-        result.append(arith.IndexCastOp(ir.IndexType.get(), value).result)
-    return result, reduce(lambda a, b: arith.AndIOp(a, b).result, inside) if inside else None
+            inside = arith.CmpIOp(arith.CmpIPredicate.ult, value, _number(extent, type_)).result
+        result.append((arith.IndexCastOp(ir.IndexType.get(), value).result, inside))
+    return result
 
 
 def with_unit_last(source: ir.Value, at: list[ir.Value], width: int) -> tuple[ir.Value, list[ir.Value]]:

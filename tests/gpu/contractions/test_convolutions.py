@@ -60,9 +60,15 @@ def _depthwise(size: int, channels: int, taps: int, stride: int) -> Case:
 DEPTHWISE = [
     _depthwise(size, channels, taps, stride)
     for size, channels, taps, stride in (
-        (56, 96, 7, 1), (14, 384, 7, 1), (7, 768, 7, 1), (112, 32, 3, 1), (112, 64, 3, 2), (28, 240, 5, 1), (11, 20, 3, 1)
+        (56, 96, 7, 1),
+        (14, 384, 7, 1),
+        (7, 768, 7, 1),
+        (112, 32, 3, 1),
+        (112, 64, 3, 2),
+        (28, 240, 5, 1),
+        (11, 20, 3, 1),
     )
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", DEPTHWISE, ids=str)
