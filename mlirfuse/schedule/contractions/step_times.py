@@ -72,12 +72,12 @@ def mapped_seconds(grid: ContractionGrid) -> float:
     rows = grid.swapped(*contiguous_bytes(grid.problem))
     along_k = grid.swapped(*grid.problem.k_contiguous)
     overhang = grid.overhanging_boxes * OVERHANG_CYCLES / grid.machine.clock
-    total = 0.0
-    for side, share in enumerate((SHARED_COPY[grid.contraction.cluster], 1.0)):
+    total, cluster = 0.0, grid.contraction.cluster
+    for side, (share, part) in enumerate(((SHARED_COPY[cluster], 1 / cluster), (1.0, 1.0))):
         zeros = grid.copied[side] - grid.sides[side] / grid.counts[side]
         longer = 1 + (ZEROS - 1) * max(0.0, zeros) / grid.copied[side]
-        copy = longer * grid.step_bytes[side] / mapped_rate(grid.machine, rows[side])
-        total += share * max(copy, grid.copied[side] * overhang if along_k[side] else 0.0)
+        copy = share * longer * grid.step_bytes[side] / mapped_rate(grid.machine, rows[side])
+        total += max(copy, part * grid.copied[side] * overhang if along_k[side] else 0.0)
     return total
 
 
