@@ -96,14 +96,14 @@ def _product(a: ir.Value, b: ir.Value, c: ir.Value, bits: Registers) -> ir.Value
     is_integer = isinstance(element, ir.IntegerType)
     kind = ir.Attribute.parse(f"#nvvm.mma_type<{'s8' if is_integer else element}>")
     number = element_type(c.type)
-    totals = [vector.ExtractOp(c, [], [i]).result for i in range(4)]
+    sums = [vector.ExtractOp(c, [], [i]).result for i in range(4)]
     product = nvvm.MmaOp(
         ir.Type.parse(f"!llvm.struct<({', '.join([str(number)] * 4)})>"),
         ir.Attribute.parse(f"#nvvm.shape<m = 16, n = 8, k = {DEPTHS[str(element)]}>"),
         ir.Attribute.parse("#nvvm.mma_layout<row>"),
         ir.Attribute.parse("#nvvm.mma_layout<col>"),
         *(bits[operand] if operand in bits else _pairs(operand) for operand in (a, b)),
-        totals,
+        sums,
         multiplicandAPtxType=kind,
         multiplicandBPtxType=kind,
         intOverflowBehavior=ir.Attribute.parse("#nvvm.mma_int_overflow<wrapped>") if is_integer else None,

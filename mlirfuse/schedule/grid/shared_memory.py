@@ -79,8 +79,8 @@ def _exchange_of_rows(problem: PersistentLoopProblem, layout: BlockedLayout, per
         for part in problem.inner_reductions
         for nbytes in exchange_bytes(part, layout)
     )
-    totals = sum(nbytes for part in problem.outer_reductions for nbytes in exchange_bytes(part, layout))
-    return inner + (copies_bytes(totals) if persistent_loop.chunk else 2 * totals if persistent_loop.period else totals)
+    outer = sum(nbytes for part in problem.outer_reductions for nbytes in exchange_bytes(part, layout))
+    return inner + (copies_bytes(outer) if persistent_loop.chunk else 2 * outer if persistent_loop.period else outer)
 
 
 def _second_stage(problem: PersistentLoopProblem, persistent_loop: PersistentLoop) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.schedule.orders.spread import layouts
+from mlirfuse.schedule.orders.layouts import layouts
 from mlirfuse.schedule.orders.tiles import full, orders, tiles
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.schedule.problem import Problem

@@ -7,7 +7,7 @@ from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.orders.candidates import FEWEST, THREADS
-from mlirfuse.schedule.orders.spread import spread, widest
+from mlirfuse.schedule.orders.layouts import ordered_layout, widest
 from mlirfuse.schedule.orders.tiles import SMALL, grown_tiles
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -70,7 +70,7 @@ def _layouts(
     along = order[0]
     vector = widest(problem, along, tile)
     while vector:
-        layout = spread(tile, order, along, vector, threads, whole)
+        layout = ordered_layout(tile, order, along, vector, threads, whole)
         if layout is not None:
             yield layout
         vector //= 2

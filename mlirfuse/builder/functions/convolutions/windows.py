@@ -104,11 +104,11 @@ def _padding(
             raise at_user_line(
                 ArgumentError(f"{function}: padding {padding!r}", hint='give "same", "valid", ints, or pairs of ints')
             )
-        totals = [
+        pads = [
             max((-(-size // s) - 1) * s + (tap - 1) * d + 1 - size, 0)
             for size, tap, s, d in zip(sizes, taps, strides, dilations, strict=True)
         ]
-        return [(total // 2, total - total // 2) for total in totals]
+        return [(pad // 2, pad - pad // 2) for pad in pads]
     entries = list(padding) if isinstance(padding, tuple | list) else [padding] * rank
     if rank == 1 and len(entries) == 2 and not any(isinstance(e, tuple | list) for e in entries):
         entries = [tuple(entries)]

@@ -14,7 +14,7 @@ MOST_WHOLE = 8
 """Elements of the innermost dimensions that a thread holds whole, at most: more of them take its registers."""
 
 
-def spread(
+def ordered_layout(
     tile: Sequence[int], order: Sequence[int], along: int, vector: int, threads: int, whole: Collection[int] = ()
 ) -> BlockedLayout | None:
     """The layout of a tile whose lanes follow a memory order; None where the tile's sides do not divide so.
@@ -54,7 +54,7 @@ def layouts(problem: Problem, order: Sequence[int], tile: Sequence[int], threads
         whole = order[:number]
         most = widest(problem, along, tile)
         for vector in (most, most // 2, most // 4) if number else (most,):
-            layout = spread(tile, order, along, vector, threads, whole) if vector else None
+            layout = ordered_layout(tile, order, along, vector, threads, whole) if vector else None
             if layout is not None:
                 yield layout
         extent = problem.extents[along]
