@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import BlockedLayout, Schedule, interpreter
+from mlirfuse.analysis.kernels import kernels, symbol
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.scheduling.problem import problem_of
+from mlirfuse.compiler import pipeline
+from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.orders.sliding import sliding_schedules
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
 from tests.support.harnesses.compiling import module_at, specs_of
@@ -232,6 +239,37 @@ def test_a_thread_loads_overlapping_windows_once() -> None:
     assert kernel.count("vector.load") == 4 * 6 + 9
     (found,) = interpreter.run(module, "depthwise", [x, w], order="random", seed=1)
     assert (found == forward(case, x.astype(np.int64), w.astype(np.int64))).all()
+
+
+@pytest.mark.parametrize("seed", some(range(60), 8))
+def test_runs_of_any_windows(seed: int) -> None:
+    """Schedules that prediction chooses for large images, of small ones: runs along one dimension and two."""
+    rng = np.random.default_rng(300 + seed)
+    taps, stride, dilation = (tuple(map(int, rng.integers(1, most, 2))) for most in (5, 3, 3))
+    pads = tuple((int(a), int(b)) for a, b in rng.integers(0, 3, (2, 2)))
+    counts = [int(n) for n in rng.choice([4, 6, 8], 2)]  # of outputs, which runs divide
+    sizes = tuple(
+        max(1, (count - 1) * s + (r - 1) * d + 1 - sum(pad))
+        for count, s, r, d, pad in zip(counts, stride, taps, dilation, pads, strict=True)
+    )
+    case = Case(2, sizes, 16, 16, taps, stride, pads, dilation, 16)
+    x, w, _ = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+
+    def convolved(x: Any, w: Any) -> Any:
+        return mf.conv2d(x, w, **case.parameters)
+
+    module = mf.fuse(convolved, target="sm_90a").lower(*specs_of([x, w])).module
+    with module.context:
+        run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
+        *_, kernel = kernels(module.operation)
+        name, problem = symbol(kernel), problem_of(kernel, *kernel_space(kernel))
+    schedules = list(islice(sliding_schedules(problem, 64, 1600), 3))
+    overlaps = any((r - 1) * d >= s and d % s == 0 for r, d, s in zip(taps, dilation, stride, strict=True))
+    assert schedules or not overlaps
+    for schedule in schedules:
+        gpu = module_at("gpu", convolved, specs_of([x, w]), {name: schedule})
+        (found,) = interpreter.run(gpu, "convolved", [x, w], order="random", seed=seed)
+        assert (found == forward(case, x.astype(np.int64), w.astype(np.int64))).all(), schedule.layout.run
 
 
 def statistics(x: Any, w: Any) -> Any:
