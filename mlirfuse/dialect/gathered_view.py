@@ -65,6 +65,11 @@ class Gather:
         return tuple(extent for group in self.basis for extent in group)
 
     @property
+    def dims(self) -> tuple[int, ...]:
+        """The dimension of the view that each component numbers."""
+        return tuple(dim for dim, group in enumerate(self.basis) for _ in group)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The view's shape."""
         return tuple(map(prod, self.basis))
@@ -113,7 +118,7 @@ class Gather:
         steps = [0 if known == 1 else step for known, step in zip(shape, strides, strict=True)]
         if any(step is None for step in steps):
             return (self._neighbours(linear, strides), 1) if 1 in strides else (None, 1)
-        inside = [self._is_inside(axis, extent) for axis, extent in enumerate(shape)]
+        inside = [self.is_inside(axis, extent) for axis, extent in enumerate(shape)]
         dim = None if 1 not in strides else self._neighbours(linear, strides)
         if dim is None:
             return None, 1
@@ -157,7 +162,8 @@ class Gather:
                 return dim
         return None
 
-    def _is_inside(self, axis: int, extent: int) -> bool:
+    def is_inside(self, axis: int, extent: int) -> bool:
+        """Whether all indices along an axis of a source of that extent are inside of it."""
         low, high = bounds(self.map.results[axis], self.components)
         return low >= 0 and high < extent
 

@@ -67,6 +67,16 @@ def coefficients(expr: ir.AffineExpr, dims: int) -> tuple[list[int], int] | None
     return [by * a for a in linear[0]], by * linear[1]
 
 
+def single_dim(expr: ir.AffineExpr, dims: int) -> tuple[int, int, int] | None:
+    """The dimension, its coefficient, and the constant of an expression that is linear in one of `dims` dimensions.
+
+    None for any other expression.
+    """
+    linear = coefficients(expr, dims)
+    moved = [] if linear is None else [(d, c) for d, c in enumerate(linear[0]) if c]
+    return (*moved[0], linear[1]) if linear is not None and len(moved) == 1 else None
+
+
 def used_dims(expr: ir.AffineExpr) -> frozenset[int]:
     """The dimensions that occur in an expression."""
     if isinstance(expr, ir.AffineDimExpr):

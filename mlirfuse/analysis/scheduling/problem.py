@@ -235,12 +235,15 @@ class _Operand:
 def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]:
     arguments = list(kernel.regions[0].blocks[0].arguments)
     attributes = dict(zip(arguments, argument_attributes(kernel), strict=True))
-    shared = shared_arrays(passed_arrays(kernel.parent).get(symbol(kernel), []))
+    places = {value: found for value, known in attributes.items() if (found := places_of(known)) is not None}
+    # Only several views can be of one array, for which all calls of the module are looked at.
+    calls = passed_arrays(kernel.parent).get(symbol(kernel), []) if len(places) > 1 else []
+    shared = shared_arrays(calls)
     numbers = {argument: shared[number] if shared else number for number, argument in enumerate(arguments)}
     views: dict[tuple[int, Axes], list[list[Place]]] = {}
     for value, axes in dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items()):
-        if value in attributes and (places := places_of(attributes[value])) is not None:
-            views.setdefault((numbers[value], axes), []).append(places)
+        if value in places:
+            views.setdefault((numbers[value], axes), []).append(places[value])
     seen, joined = set(), set()
     for (op, number), axes in space.use_axes.items():
         value = op.operands[number]
@@ -256,7 +259,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
         windows = None
-        if places_of(attributes[value]) is not None:
+        if value in places:
             source = ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(attributes[value][GATHER])["source"]).value)
             windows = windows_access(source, views[numbers[value], axes], axes, operand.alignment)
         if windows is not None:

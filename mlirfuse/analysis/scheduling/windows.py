@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import Gather, gather_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.support.affine_expressions import operands
+from mlirfuse.support.affine_expressions import single_dim
 from mlirfuse.support.dtypes import from_mlir
 
 Place = tuple[int, int, int]
@@ -26,32 +26,14 @@ def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
     gather = gather_of(ir.DictAttr(known[GATHER]))
     if any(len(group) != 1 for group in gather.basis) or gather.inside:
         return None
-    found = [_place(expr) for expr in gather.map.results]
-    places = [place for place in found if place is not None]
+    found = [single_dim(expr, len(gather.components)) for expr in gather.map.results]
+    places = [place for place in found if place is not None and place[1] >= 1]
     return places if len(places) == len(found) == len(_dims(places, gather)) else None
 
 
 def _dims(places: Sequence[Place], gather: Gather) -> set[int]:
     dims = {dim for dim, _, _ in places}
     return dims if len(dims) == len(gather.basis) else set()
-
-
-def _place(expr: ir.AffineExpr) -> Place | None:
-    first = 0
-    if isinstance(expr, ir.AffineAddExpr):
-        expr, right = operands(expr)
-        if not isinstance(right, ir.AffineConstantExpr):
-            return None
-        first = ir.AffineConstantExpr(right).value
-    step = 1
-    if isinstance(expr, ir.AffineMulExpr):
-        expr, right = operands(expr)
-        if not isinstance(right, ir.AffineConstantExpr):
-            return None
-        step = ir.AffineConstantExpr(right).value
-    if not isinstance(expr, ir.AffineDimExpr) or step < 1:
-        return None
-    return ir.AffineDimExpr(expr).position, step, first
 
 
 def windows_access(

@@ -15,7 +15,7 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import is_constant
 from mlirfuse.dialect.attributes import GATHER, KERNEL, RESULT_EXTENTS, SCHEDULE
 from mlirfuse.dialect.gathered_view import Gather, gather_of, gathered_view, view_attributes
-from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
+from mlirfuse.support.affine_expressions import substituted, used_dims
 from mlirfuse.support.rewriting import clone, erase, nested
 from mlirfuse.tiling.tiles import zero
 
@@ -41,6 +41,7 @@ class ViewedProducer:
     view: ir.Operation
     _values: dict[ir.Value, ir.Value] = field(default_factory=dict)
     _dims: dict[ir.Value, Dims] = field(default_factory=dict)
+    _places: dict[int, int] = field(default_factory=dict)
 
     def obstacle(self) -> str | None:
         """Why the kernel cannot be rewritten, or None."""
@@ -76,7 +77,8 @@ class ViewedProducer:
         with ir.InsertionPoint(self.view), self.view.location:
             operands = [self._viewed(space, gather, argument) for argument in self._arguments]
             attributes = [self._attributes_of(value, n) for n, value in enumerate(operands)]
-            if _leaves(gather, whole.type):
+            shape = ir.RankedTensorType(whole.type).shape
+            if not all(gather.is_inside(axis, extent) for axis, extent in enumerate(shape)):
                 known = self._arguments.index(whole)
                 operands.append(gathered_view(self.call.operands[known], replace(gather, inside=True)))
                 attributes.append(self._attributes_of(operands[-1], known))
@@ -133,9 +135,8 @@ class ViewedProducer:
 
     def _along(self, dims: Sequence[int | None], gather: Gather) -> Dims:
         """The dimensions of the view that dimensions of the kernel's space vary along."""
-        component = [dim for dim, group in enumerate(gather.basis) for _ in group]
         exprs = [gather.map.results[self._places[dim]] for dim in dims if dim is not None]
-        return tuple(sorted({component[c] for expr in exprs for c in used_dims(expr)}))
+        return tuple(sorted({gather.dims[c] for expr in exprs for c in used_dims(expr)}))
 
     def _viewed(self, space: IterationSpace, gather: Gather, argument: ir.Value) -> ir.Value:
         """The view of a launch's operand that its elements are read through; numbers as they are."""
@@ -147,7 +148,7 @@ class ViewedProducer:
         self._dims[argument] = dims
         if argument == self._whole(space):
             return gathered_view(value, gather)
-        kept = {c for c, dim in enumerate(d for d, group in enumerate(gather.basis) for _ in group) if dim in dims}
+        kept = {c for c, dim in enumerate(gather.dims) if dim in dims}
         numbers = {c: n for n, c in enumerate(sorted(kept))}
         nothing = ir.AffineExpr.get_constant(0)
         new = [ir.AffineExpr.get_dim(numbers[c]) if c in kept else nothing for c in range(len(gather.components))]
@@ -206,10 +207,3 @@ class ViewedProducer:
                 element = arith.SelectOp(block.arguments[1], element, nothing).result
             linalg.YieldOp([element])
         return generic.results[0]
-
-
-def _leaves(gather: Gather, type_: ir.Type) -> bool:
-    """Whether a view leaves a source of that type."""
-    shape = ir.RankedTensorType(type_).shape
-    ranges = [bounds(expr, gather.components) for expr in gather.map.results]
-    return any(low < 0 or high >= extent for (low, high), extent in zip(ranges, shape, strict=True))

@@ -10,7 +10,7 @@ from mlir.dialects import arith, memref
 
 from mlirfuse.dialect.gathered_view import Gather
 from mlirfuse.distribution.threads.scalars import add, multiply
-from mlirfuse.support.affine_expressions import bounds, operands
+from mlirfuse.support.affine_expressions import bounds, operands, single_dim
 from mlirfuse.support.rewriting import defining_op, erase, integer_of
 from mlirfuse.tiling.memory import permuted, strides
 
@@ -51,15 +51,11 @@ def certain_of(gather: Gather, index: Mapping[int, ir.Value]) -> dict[Sum, int]:
 
 def _read_at(expr: ir.AffineExpr, gather: Gather, index: Mapping[int, ir.Value]) -> Sum | None:
     """An expression's value, where it is one undivided index and a number."""
-    number = 0
-    if isinstance(expr, ir.AffineAddExpr):
-        expr, right = operands(expr)
-        if not isinstance(right, ir.AffineConstantExpr):
-            return None
-        number = ir.AffineConstantExpr(right).value
-    if not isinstance(expr, ir.AffineDimExpr):
+    place = single_dim(expr, len(gather.components))
+    if place is None or place[1] != 1:
         return None
-    component, start = ir.AffineDimExpr(expr).position, 0
+    component, _, number = place
+    start = 0
     for axis, group in enumerate(gather.basis):
         if start == component and len(group) == 1:
             terms, own = sum_of(index[axis])
