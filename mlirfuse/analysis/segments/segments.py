@@ -19,7 +19,7 @@ Where fusion is off (`fuse.operation`), only ops that one call of the user made 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from mlir import ir
@@ -227,15 +227,21 @@ class _Planner:
         return len(results) == 1 and bool(set.intersection(*read))
 
     def _may_wait(self, first: int, last: int) -> bool:
-        """Whether segment `first` may run as late as `last`: no op in between reads its results, or a view of these."""
-        for op in self.segments[first].ops:
-            for result in op.results:
-                for use in result.uses:
-                    user = use.owner.operation
-                    user_segments = {self.segment_of[r] for r in user.results if r in self.segment_of}
-                    is_view = any(r in self.in_memory_from and r not in self.segment_of for r in user.results)
-                    if is_view or not user_segments <= {first, last}:
-                        return False
+        """Whether segment `first` may run as late as `last`: no op in between reads its results, and none up to the end
+        of `last` a view of these, which is in memory only after it.
+        """
+        results = [result for op in self.segments[first].ops for result in op.results]
+        return all(self._reads_late(result, last, within={first, last}) for result in results)
+
+    def _reads_late(self, value: ir.Value, last: int, within: Set[int] = frozenset()) -> bool:
+        """Whether all segments that read a value, or views of it, run after `last`; `within` may read the value too."""
+        for use in value.uses:
+            for result in use.owner.operation.results:
+                number = self.segment_of.get(result)
+                if number is not None and number not in within and number <= last:
+                    return False
+                if number is None and result in self.in_memory_from and not self._reads_late(result, last):
+                    return False
         return True
 
     def _merge(self, first: int, last: int) -> None:
@@ -248,7 +254,12 @@ class _Planner:
                 self.segment_of[result] = last
                 self.in_memory_from[result] = last + 1
         self.segment_of = {value: index - (index > first) for value, index in self.segment_of.items()}
-        self.in_memory_from = {value: index - (index > first) for value, index in self.in_memory_from.items()}
+        moved, self.in_memory_from = self.in_memory_from, {}
+        for value, index in moved.items():  # in program order: a view stands behind what it is a view of
+            source = None if value in self.segment_of else value.owner.operation.operands[0]
+            self.in_memory_from[value] = (
+                index - (index > first) if source is None else self.in_memory_from.get(source, 0)
+            )
 
     def _assign(self, structure: OpStructure) -> None:
         op = structure.op

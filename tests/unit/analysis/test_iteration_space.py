@@ -89,6 +89,27 @@ def test_an_argument_may_be_read_along_other_dimensions(ops_of: Callable[..., li
     assert set(space.use_axes.values()) == {(0, 1), (1, 0)}
 
 
+def returns_a_view(x: Any, y: Any) -> Any:
+    """The statistic is returned with a dimension more; the second argument is used by itself before both are."""
+    mean = mf.mean(x, axis=(0, 1), keepdims=True)
+    gate = mf.tanh(y)
+    return mean, (x - mean) * gate
+
+
+def reads_a_view(x: Any, y: Any) -> Any:
+    """Both kernels of the last sum cannot be one: what `gate` is computed of is in memory after the first."""
+    shifted = x + 1.0
+    gate = mf.exp(shifted[:, :1]) * y
+    return shifted * gate
+
+
+@pytest.mark.parametrize(("fn", "count"), [(returns_a_view, 1), (reads_a_view, 2)])
+def test_kernels_of_two_arguments(
+    ops_of: Callable[..., list[ir.Operation]], fn: Callable[..., Any], count: int
+) -> None:
+    assert len(segment_ops(ops_of(fn, (32, 64), (32, 1))).segments) == count
+
+
 @pytest.mark.parametrize(
     ("fn", "count"),
     [
