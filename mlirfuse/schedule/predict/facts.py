@@ -8,6 +8,12 @@ LOADS_AHEAD = 4
 ACCESS_INSTRUCTIONS = 3
 """Instructions of an access to memory: itself, its address, and its predicate or conversion."""
 
+STEP_INSTRUCTIONS = 50
+"""Instructions of a thread for a step of a persistent loop: the next tile's coordinates, copies, and waits for them."""
+
+PERIOD_INSTRUCTIONS, RESTART_INSTRUCTIONS = 7, 1
+"""Instructions for an accumulator where a period ends, of a compensated sum, and in each step, of its restart."""
+
 DEPENDENT_CYCLES = 4
 """Cycles from an instruction to another one that needs its result."""
 

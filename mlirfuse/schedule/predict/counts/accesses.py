@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, prod
 
-from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR
 
@@ -61,6 +62,36 @@ def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: Sequence
     return total
 
 
+def strided(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> Traffic:
+    """What accesses to arrays of the whole space add that are not contiguous along the layout's vectors.
+
+    Beyond the bytes of the arrays, and beyond instructions that access whole vectors. For a layout that reaches all
+    elements once, in one tile or in chunks.
+    """
+    total = Traffic()
+    for array in strided_arrays(problem):
+        blocks = prod(-(-n // t) for n, t in zip(extents, schedule.tile, strict=True)) * schedule.layout.cluster
+        moved = _of_block(array, schedule.layout, schedule, extents, blocks)
+        elements = prod(extents)
+        own = elements * array.bytes
+        total += Traffic(
+            0.0 if array.written else max(0.0, moved.read / schedule.layout.cluster - own),
+            max(0.0, moved.written - own),
+            max(0.0, moved.l1 - own),
+            0.0,
+            max(0.0, moved.instructions - elements / max(schedule.layout.vector) / WARP),
+        )
+    return total
+
+
+@lru_cache(maxsize=64)
+def strided_arrays(problem: Problem) -> list[ArrayAccess]:
+    """The arrays of the whole space whose neighbours in memory are not those along the layout's vectors."""
+    whole = {d for d, extent in enumerate(problem.extents) if extent != 1}
+    full = [array for array in problem.arrays if whole <= set(array.dims)]
+    return [array for array in full if next((d for d in array.order if d in whole), None) != problem.vector_dim]
+
+
 def layout_of(schedule: Schedule, array: ArrayAccess) -> BlockedLayout:
     """The layout in which a schedule accesses an array."""
     staged = schedule.transposed
@@ -81,7 +112,7 @@ def _of_block(
     sectors: float
     sectors, lines = touched(lanes, width * array.bytes)
     held = held_elements(array, layout)
-    warps = layout.threads // 32
+    warps = layout.threads // WARP
     each = held / width * warps * blocks
     covered = array.elements(schedule.tile) * blocks * array.bytes
     run = array.run(schedule.tile, extents) * array.bytes
@@ -155,5 +186,5 @@ def _through_shared(one: BlockedLayout, other: BlockedLayout, array: ArrayAccess
     for layout in (one, other):
         held = prod(layout.fragments(d) * layout.vector[d] for d in array.dims)
         width = layout.vector[inner]
-        total += held / width * max(LINE, width * array.bytes * 32)
+        total += held / width * max(LINE, width * array.bytes * WARP)
     return total

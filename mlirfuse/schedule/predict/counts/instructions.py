@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.predict.counts.accesses import Traffic
 from mlirfuse.schedule.predict.counts.exchanges import Exchange
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, INDEPENDENT, SPECIAL_INSTRUCTIONS
 from mlirfuse.schedule.predict.work import Work
@@ -14,6 +15,21 @@ def add_elements(work: Work, problem: Problem, covered: int, accesses: float) ->
     work.instructions += covered * (problem.instructions + ACCESS_INSTRUCTIONS * accesses)
     work.special += covered * problem.special
     work.double += covered * problem.double
+
+
+def add_strided(work: Work, moved: Traffic, reads: float = 1.0, passes: float = 1.0) -> float:
+    """Adds the traffic of arrays that are not contiguous along vectors; returns the accesses of all threads.
+
+    Args:
+        work: what it is added to.
+        moved: the traffic, beyond that of whole vectors.
+        reads: times that what is read comes from the L2.
+        passes: times that it is read.
+    """
+    work.l2_read += moved.read * reads
+    work.l2_written += moved.written
+    work.l1 += moved.l1 * passes
+    return moved.instructions * WARP * passes
 
 
 def add_repeated(work: Work, problem: Problem, covered: int) -> None:

@@ -5,8 +5,15 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.predict.counts.accesses import strided
 from mlirfuse.schedule.predict.counts.exchanges import exchanges
-from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, add_repeated, own_waits
+from mlirfuse.schedule.predict.counts.instructions import (
+    add_elements,
+    add_exchanges,
+    add_repeated,
+    add_strided,
+    own_waits,
+)
 from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic, missing
 from mlirfuse.schedule.predict.counts.space import (
     accesses,
@@ -67,6 +74,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
     reads, writes = arrays(problem)
     count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
+    count += add_strided(work, strided(schedule, problem, extents), reads=1 + again * far, passes=1 + again) / covered
     add_elements(work, problem, covered, count)
     add_repeated(work, problem, covered)
     add_exchanges(work, exchanged, blocks)

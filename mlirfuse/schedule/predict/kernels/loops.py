@@ -6,10 +6,18 @@ from functools import lru_cache
 from math import ceil, prod
 
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.schedule.predict.counts.accesses import strided
 from mlirfuse.schedule.predict.counts.exchanges import exchanges, shared_out
-from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, add_repeated, own_waits
+from mlirfuse.schedule.predict.counts.instructions import (
+    add_elements,
+    add_exchanges,
+    add_repeated,
+    add_strided,
+    own_waits,
+)
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.device import Device
+from mlirfuse.schedule.predict.facts import PERIOD_INSTRUCTIONS, RESTART_INSTRUCTIONS, STEP_INSTRUCTIONS
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule
@@ -62,7 +70,12 @@ def _steps(
     reads, writes = arrays(problem)
     count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
     covered = every * prod(layout.extents)
+    count += add_strided(work, strided(schedule, problem, known_extents(problem))) / covered
     add_elements(work, problem, covered, count)
+    each: float = STEP_INSTRUCTIONS
+    if plan.period:
+        each += (RESTART_INSTRUCTIONS + PERIOD_INSTRUCTIONS / plan.period) * layout.elements_per_thread
+    work.instructions += every * layout.threads * layout.cluster * each
     if schedule.order == "depth":  # elements are as narrow as in memory across a reduction, and are converted anew
         add_repeated(work, problem, covered)
     if plan.columns == "shared":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.predict.counts.accesses import traffic
+from mlirfuse.schedule.predict.counts.accesses import strided, traffic
 from mlirfuse.schedule.predict.counts.exchanges import exchanges
-from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, own_waits
+from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, add_strided, own_waits
 from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic
 from mlirfuse.schedule.predict.counts.space import (
     accesses,
@@ -15,11 +15,7 @@ from mlirfuse.schedule.predict.counts.space import (
     element_bytes,
     held_registers,
     known_extents,
-    line_waste,
-    runs,
-    sector_waste,
     tiles,
-    warp_part,
     wastes,
 )
 from mlirfuse.schedule.predict.device import Device
@@ -64,8 +60,10 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         work.l2_written = max(0.0, work.l2_written - beside)
         if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
             work.read -= total * problem.transposed.bytes  # the neighbouring tile leaves it in the L2
-    elif problem.transposed is not None:
-        count += _transposed(work, schedule, problem, extents, total)
+    elif schedule.transposed is not None and problem.transposed is not None:
+        work.shared += 2.0 * total * problem.transposed.bytes
+    else:
+        count += add_strided(work, strided(schedule, problem, extents)) / covered
     # What waits in shared memory is written there and read again; few registers are left for loads of it.
     work.rounds += schedule.shared_spill / LOADS_AHEAD
     waiting = schedule.shared_spill * width / layout.elements_per_thread
@@ -82,17 +80,3 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
 def _bytes(problem: Problem, extents: tuple[int, ...], *, written: bool) -> int:
     """Bytes of all arrays that a kernel reads, or writes."""
     return sum(a.bytes * a.elements(extents) for a in problem.arrays if a.written == written)
-
-
-def _transposed(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], total: int) -> float:
-    """Adds the traffic of transposed arrays; accesses of an element more than in whole vectors."""
-    arrays = problem.transposed
-    assert arrays is not None
-    if schedule.transposed is not None:
-        work.shared += 2.0 * total * arrays.bytes
-        return 0.0
-    run, apart = (n * arrays.narrowest for n in runs(extents, schedule.tile, arrays.dim))
-    work.l2_read += total * arrays.bytes * (sector_waste(run, apart) - 1)
-    run, apart = (n * arrays.narrowest for n in runs(extents, warp_part(schedule), arrays.dim))
-    work.l1 += total * arrays.bytes * (line_waste(run, apart) - 1)
-    return arrays.bytes / arrays.narrowest * (1 - 1 / max(schedule.layout.vector))
