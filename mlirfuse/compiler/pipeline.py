@@ -59,10 +59,10 @@ LOWER = (
     "lower-flagged-accesses,lower-accumulations,lower-cluster-views,lower-mbarriers,lower-async-copies,"
     f"lower-stage-tiles,{PRODUCTS},lower-warpgroup-control,lower-cluster-ranks,lower-kernel-abi,"
     "lower-shared-memory,lower-ordered-accesses,lower-l2-policies,lower-streaming-accesses,lower-carried-loads,"
-    "lower-optimization-barriers,"
+    "lower-optimization-barriers,lower-rare-branches,"
     "lower-float8,lower-int8,lower-tanh,lower-exponentials{{flush-subnormals={fast}}},lower-divisions,"
-    "lower-shared-divisions,lower-rounded-divisions,lower-math,lower-contraction,lower-bfloat16,lower-float16,"
-    "lower-float-to-int"
+    "lower-shared-divisions,lower-bounded-divisions,lower-rounded-divisions,lower-math,lower-contraction,"
+    "lower-bfloat16,lower-float16,lower-float-to-int"
 )
 """One thread's code to where upstream's conversion to NVVM begins."""
 

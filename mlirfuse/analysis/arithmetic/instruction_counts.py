@@ -7,6 +7,7 @@ from math import frexp
 
 from mlir import ir
 
+from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, LEAST_SQUARE, value_range
 from mlirfuse.analysis.arithmetic.rounded import FACTORS, adds_positive, rounds_to_half
 from mlirfuse.support.rewriting import nested, number_of
 
@@ -37,12 +38,12 @@ _COUNTS: dict[str, tuple[float, float]] = {
     "arith.extf": (0.5, 0),
     "arith.truncf": (0.5, 0),
     "arith.bitcast": (0, 0),
-    "arith.divf": (10, 1),
+    "arith.divf": (14, 1),
     "arith.remf": (30, 1),
     "arith.divsi": (20, 1),
     "arith.floordivsi": (25, 1),
     "arith.remsi": (20, 1),
-    "math.sqrt": (7, 1),
+    "math.sqrt": (14, 1),
     "math.rsqrt": (3, 1),
     "math.exp": (7, 1),
     "math.exp2": (2, 1),
@@ -66,6 +67,12 @@ _ROUNDED_EXP = (2.0, 1.0)
 _EXACT_QUOTIENT, _SHARED_QUOTIENT = (1.0, 0.0), (5.0, 0.0)
 """Of `arith.divf` by a power of two, and by another constant or by a number that a row or more of elements shares:
 `lower-divisions` and `lower-shared-divisions` make products of these."""
+
+_BOUNDED_QUOTIENT, _BOUNDED_RECIPROCAL = (11.0, 1.0), (5.0, 1.0)
+"""Of `arith.divf` by a number that is known not to be tiny: `lower-bounded-divisions`."""
+
+_BOUNDED_ROOT = (6.0, 1.0)
+"""Of `math.sqrt` of such a number (`lower-math`)."""
 
 _JOINT = {"fuse.moments": (3.0, 0.0), "fuse.exp_sum": (5.0, 1.0)}
 """Of joint reductions, for one element; exponentials are products and powers of two of the special unit."""
@@ -93,6 +100,8 @@ def _count(generic: ir.Operation, op: ir.Operation) -> tuple[float, float]:
         return 0.0, 0.0
     if op.name == "arith.divf":
         return _quotient(generic, op)
+    if op.name == "math.sqrt" and value_range(op.operands[0])[0] >= LEAST_SQUARE:
+        return _BOUNDED_ROOT
     if op.name == "math.exp" and _is_rounded(op.results[0]):
         return _ROUNDED_EXP
     return _COUNTS.get(op.name, _ONE)
@@ -136,12 +145,14 @@ def _quotient(generic: ir.Operation, division: ir.Operation) -> tuple[float, flo
         return _EXACT_QUOTIENT if abs(frexp(constant)[0]) == 0.5 else _SHARED_QUOTIENT
     if _is_invariant(divisor, generic):
         return _SHARED_QUOTIENT
-    if not isinstance(divisor.owner, ir.Block) or "indexing_maps" not in generic.attributes:
+    if isinstance(divisor.owner, ir.Block) and "indexing_maps" in generic.attributes:
+        maps = ir.ArrayAttr(generic.attributes["indexing_maps"])
+        map_ = ir.AffineMapAttr(maps[ir.BlockArgument(divisor).arg_number]).value
+        if map_.n_symbols == 0 and _dims_of(map_) < map_.n_dims:
+            return _SHARED_QUOTIENT
+    if value_range(divisor)[0] < LEAST_DIVISOR:
         return _COUNTS["arith.divf"]
-    map_ = ir.AffineMapAttr(
-        ir.ArrayAttr(generic.attributes["indexing_maps"])[ir.BlockArgument(divisor).arg_number]
-    ).value
-    return _SHARED_QUOTIENT if map_.n_symbols == 0 and _dims_of(map_) < map_.n_dims else _COUNTS["arith.divf"]
+    return _BOUNDED_QUOTIENT if number_of(division.operands[0]) is None else _BOUNDED_RECIPROCAL
 
 
 def _dims_of(map_: ir.AffineMap) -> int:

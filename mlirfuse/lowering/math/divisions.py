@@ -10,11 +10,12 @@ import numpy as np
 from mlir import ir
 from mlir.dialects import arith
 
+from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import f32_constant
+from mlirfuse.lowering.math.elements import broadcast_like, f32_constant
 from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import erase, ops_named
+from mlirfuse.support.rewriting import erase, number_of, ops_named
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,9 @@ class LowerDivisions(Pass):
 
 def _divisor(op: ir.Operation) -> float | None:
     """The constant that a single-precision division divides by, where the rewrite is exact."""
-    if not isinstance(op.results[0].type, ir.F32Type):
+    value = number_of(op.operands[1])
+    if str(element_type(op.results[0].type)) != "f32" or value is None:
         return None
-    producer = op.operands[1].owner
-    if isinstance(producer, ir.Block) or producer.operation.name != "arith.constant":
-        return None
-    value = ir.FloatAttr(producer.operation.attributes["value"]).value
     mantissa, exponent = frexp(value)
     return None if value == 0.0 or abs(mantissa) == 0.5 or abs(exponent) > 64 else value
 
@@ -73,10 +71,11 @@ def _divide(x: ir.Value, divisor: float) -> ir.Value:
     scaled = divisor * scale
     nearest = float(np.float32(1.0) / np.float32(scaled))
     above = float(np.float32((1.0 + NUDGE) / scaled))
-    return corrected_quotient(_scaled(x, scale), *(f32_constant(value) for value in (above, -scaled, nearest)))
+    numbers = (broadcast_like(f32_constant(value), x.type) for value in (above, -scaled, nearest))
+    return corrected_quotient(_scaled(x, scale), *numbers)
 
 
 def _scaled(x: ir.Value, scale: float) -> ir.Value:
     if abs(scale) == 1.0:
         return arith.negf(x) if scale < 0 else x
-    return arith.mulf(x, f32_constant(scale))
+    return arith.mulf(x, broadcast_like(f32_constant(scale), x.type))

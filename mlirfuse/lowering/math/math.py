@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import llvm
+from mlir.dialects import arith, llvm, math
 
+from mlirfuse.analysis.arithmetic.ranges import LEAST_SQUARE, value_range
 from mlirfuse.lowering.kernel_func import has_target, kernels, target_of_kernel
-from mlirfuse.lowering.math.elements import by_element
+from mlirfuse.lowering.math.elements import broadcast_like, by_element, f32_constant
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, ops_named
 
@@ -22,6 +24,8 @@ class LowerMath(Pass):
     Upstream calls libdevice's `__nv_sqrtf`, which asks `__nvvm_reflect("__CUDA_PREC_SQRT")`; LLVM 22 answers 0
     whatever the module's flags say, and the square root comes out as `sqrt.approx`. The intrinsic gives `sqrt.rn`, and
     `sqrt.approx` only under `fastmath<afn>`. (`llvm.intr.sqrt` would not do: `convert-gpu-to-nvvm` refuses it.)
+    `sqrt.rn` branches to a function for tiny numbers. Where x is known to be 2^-100 at least, the steps that ptxas
+    takes for others are enough: x times the special unit's reciprocal root, and one Newton step.
 
     Of `__nv_fmaf` and `__nv_fma` the same instructions come out, but LLVM links and inlines a call for each product of
     a tile: that took most of the time of compiling a product in float32. Vectors become scalars where the target packs
@@ -62,10 +66,28 @@ def _replace(op: ir.Operation, lowered: Callable[[ir.Operation], ir.Value]) -> N
 
 
 def _root(op: ir.Operation) -> ir.Value:
+    low, high = value_range(op.operands[0])
+    if low >= LEAST_SQUARE and "afn" not in str(op.attributes["fastmath"]):
+        return _corrected_root(op.operands[0], is_finite=high < inf)
     # The same bits under another dialect's attribute: `fastmath<afn>` in both.
     flags = ir.Attribute.parse(str(op.attributes["fastmath"]).replace("#arith.", "#llvm."))
     call = llvm.CallIntrinsicOp(op.results[0].type, "llvm.sqrt", [op.operands[0]], [], [], fastmathFlags=flags)
     return call.results[0]
+
+
+def _corrected_root(x: ir.Value, *, is_finite: bool) -> ir.Value:
+    """The root of an `f32` that is not tiny, correctly rounded; of infinity, that."""
+    inverse = by_element(_inverse_root, x)
+    first = arith.mulf(x, inverse)
+    rest = math.fma(arith.negf(first), first, x)
+    root = math.fma(rest, arith.mulf(inverse, broadcast_like(f32_constant(0.5), x.type)), first)
+    if is_finite:
+        return root
+    return arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, x, broadcast_like(f32_constant(inf), x.type)), x, root)
+
+
+def _inverse_root(x: ir.Value) -> ir.Value:
+    return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.rsqrt.approx.ftz.f", [x], [], []).results[0]
 
 
 def _multiply_add(op: ir.Operation) -> ir.Value:

@@ -102,3 +102,14 @@ def test_subnormal_sigmoids_are_kept(dtype: str) -> None:
         assert (found != 0).all()
     far = np.array([[-np.inf, -3e38, -1000, -110, 0, 90, 3e38, np.inf]]).astype(DTYPES[dtype])
     np.testing.assert_array_equal(run(mf.sigmoid, far).astype(np.float32), [[0, 0, 0, 0, 0.5, 1, 1, 1]])
+
+
+def test_roots_and_reciprocals_of_numbers_that_are_not_tiny_are_those_of_numpy() -> None:
+    """All significands, with an even and an odd power of two."""
+    x = np.arange(0x3F800000, 0x40800000, dtype=np.uint32).view(np.float32)
+    root, reciprocal, quotient = run(
+        lambda x: (mf.sqrt(mf.abs(x) + 0.0625), 1 / (1 + mf.abs(x)), x / (0.5 + mf.abs(x))), x
+    )
+    np.testing.assert_array_equal(root, np.sqrt(x + np.float32(0.0625)))
+    np.testing.assert_array_equal(reciprocal, 1 / (1 + x))
+    np.testing.assert_array_equal(quotient, x / (np.float32(0.5) + x))

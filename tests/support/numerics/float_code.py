@@ -41,9 +41,16 @@ def approximate_reciprocal(x: Any) -> Any:
     return np.where(is_normal, np.nextafter(nearest, np.float32(0.0)), nearest)
 
 
+def approximate_inverse_root(x: Any) -> Any:
+    """`rsqrt.approx.ftz.f32` of a normal number or infinity, two units in the last place too large."""
+    nearest = (1.0 / np.sqrt(x.astype(np.float64))).astype(np.float32)
+    return np.where(nearest == 0, nearest, nearest + 2 * np.spacing(nearest))
+
+
 _INTRINSICS: dict[str, Callable[..., Any]] = {
     "llvm.nvvm.mul.rz.f": truncated_product,
     "llvm.nvvm.rcp.approx.ftz.f": approximate_reciprocal,
+    "llvm.nvvm.rsqrt.approx.ftz.f": approximate_inverse_root,
 }
 
 _OPS: dict[str, Callable[..., Any]] = {
@@ -53,15 +60,22 @@ _OPS: dict[str, Callable[..., Any]] = {
     "arith.maxsi": np.maximum,
     "arith.minsi": np.minimum,
     "arith.mulf": np.multiply,
+    "arith.addf": np.add,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
     "arith.subf": np.subtract,
     "arith.negf": np.negative,
     "arith.minnumf": np.fmin,
     "arith.select": np.where,
     "math.copysign": np.copysign,
     "math.fma": fma,
+    "llvm.intr.fma": fma,
     "vector.broadcast": lambda x: x,
 }
 """Vectors are their elements here, all of which are computed alike."""
+
+_PREDICATES: dict[int, Callable[..., Any]] = {1: np.equal, 7: lambda a, b: ~(np.isnan(a) | np.isnan(b))}
+"""Comparisons by the numbers of `arith.cmpf`: `oeq` and `ord`."""
 
 
 def evaluate(value: ir.Value, known: Mapping[ir.Value, Any]) -> Any:
@@ -92,8 +106,7 @@ def _result(op: ir.Operation, operands: list[Any]) -> Any:
     if op.name == "arith.bitcast":
         return operands[0].view(np.float32 if isinstance(op.results[0].type, ir.F32Type) else np.int32)
     if op.name == "arith.cmpf":
-        assert ir.IntegerAttr(op.attributes["predicate"]).value == 7  # ord
-        return ~(np.isnan(operands[0]) | np.isnan(operands[1]))
+        return _PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value](*operands)
     if op.name == "llvm.call_intrinsic":
         return _INTRINSICS[ir.StringAttr(op.attributes["intrin"]).value](*operands)
     return _OPS[op.name](*operands)

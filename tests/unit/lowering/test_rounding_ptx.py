@@ -56,6 +56,6 @@ def test_exponentials_that_bfloat16_shows_are_not_flushed() -> None:
 def test_elementwise_operations_flush_nothing(dtype: str) -> None:
     def chain(x):
         y = mf.maximum(x * 0.5, -x) - x / 3
-        return mf.where(y > 0, mf.sqrt(mf.abs(y)), y / (x + 2)) + mf.rsqrt(mf.abs(x) + 1)
+        return mf.where(y > 0, mf.sqrt(mf.abs(y)), y / (x + 2)) + mf.rsqrt(mf.abs(x))
 
     assert ".ftz" not in ptx_of(chain, dtype)
