@@ -26,12 +26,10 @@ from mlirfuse.analysis.loops.structure import is_unit_reshape
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE, STRIDES
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute, hints_of
-from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, KernelCollapser, collapsed_type
+from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, Groups, KernelCollapser, collapsed_type, read_extents
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, nested
-
-Groups = list[list[int]]
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,9 @@ class FuseCollapseDims(Pass):
     Requires kernels on tensors, called by a host function. Two dimensions become one where every op loops over both or
     neither, reduces both or neither, and every array has them next to each other: a row of 64 by 80 elements that is
     reduced whole becomes a row of 5120, and batches of rows become rows. A dynamic dimension is not merged with the
-    innermost one, whose static extent determines the width of accesses. Non-contiguous arguments keep their dimensions,
-    and so do kernels with a schedule, which refers to the existing dimensions.
+    innermost one, whose static extent determines the width of accesses. An extent that is computed with, as by a mean,
+    is a quotient of the merged one. Non-contiguous arguments keep their dimensions, and so do kernels with a schedule,
+    which refers to the existing dimensions.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<?x64x80xf32>) -> tensor<?xf32>      // sums over d1 and d2
@@ -129,9 +128,10 @@ def obstacle(kernel: ir.Operation) -> str | None:
         known = op.name in CHEAP_OPS or op.name in ("linalg.generic", "linalg.transpose") or is_unit_reshape(op)
         if not known or any(inner.name == "linalg.index" for inner in nested(op)):
             return f"{op.name} depends on the number of dimensions"
-        sizes = ("tensor.empty", "tensor.expand_shape")
-        if op.name == "tensor.dim" and any(use.owner.name not in sizes for use in op.results[0].uses):
-            return "it computes with an extent"
+    if any(not isinstance(dim.operands[0].owner, ir.Block) for dim, _ in read_extents(kernel)):
+        return "it computes with an extent of what it computes"
+    if any(read_extents(kernel)) and kernel_space(kernel)[0].extents.count(None) > 1:
+        return "it computes with one of several dynamic extents, which is no more known once it is merged with another"
     return None
 
 

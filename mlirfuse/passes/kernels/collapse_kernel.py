@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -15,9 +15,14 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant
 from mlirfuse.dialect.attributes import RESULT_EXTENTS
-from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.support.rewriting import defining_op, erase_dead, integer_of
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+SIZED = ("tensor.empty", "tensor.expand_shape")
+"""Ops whose extents follow from the space."""
+
+Groups = list[list[int]]
 
 
 @dataclass
@@ -53,6 +58,9 @@ class KernelCollapser:
         known = [(op, self.space.loops.get(op, ()), self._source_axes(op), list(map(_type, op.operands))) for op in ops]
         returned = [self.space.value_axes[v] for v in ops[-1].operands]
         groups = {i: runs(self.readings[a][0], self.pairs) for i, a in enumerate(self.arguments) if a in self.readings}
+        for dim, uses in list(read_extents(self.kernel)):
+            if (number := self.arguments.index(dim.operands[0])) in groups:
+                self._read_merged(dim, uses, groups[number])
         for i, merged in groups.items():
             self.arguments[i].set_type(collapsed_type(self.arguments[i].type, merged))
         for op, loops, source_axes, types in known[:-1]:
@@ -69,6 +77,21 @@ class KernelCollapser:
         self.kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
         self.kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
         return groups, [runs(axes, self.pairs) for axes in returned]
+
+    def _read_merged(self, dim: ir.Operation, uses: Sequence[tuple[ir.Operation, int]], groups: Groups) -> None:
+        """Has ops compute with an extent of a merged dimension over the static ones that it is merged with."""
+        axis = integer_of(dim.operands[1])
+        new, group = next((new, g) for new, g in enumerate(groups) if axis in g)
+        shape = ir.RankedTensorType(dim.operands[0].type).shape
+        others = prod(shape[other] for other in group if other != axis)
+        with ir.InsertionPoint(dim), dim.location:
+            merged = tensor.DimOp(dim.operands[0], arith.ConstantOp(ir.IndexType.get(), new).result).result
+        for user, operand in uses:
+            with ir.InsertionPoint(user), user.location:
+                extent = merged
+                if others != 1:
+                    extent = arith.DivUIOp(merged, arith.ConstantOp(ir.IndexType.get(), others).result).result
+            user.operands[operand] = extent
 
     def _source_axes(self, op: ir.Operation) -> Axes:
         """The dimensions of an op's first operand, where it is a tensor that holds data."""
@@ -212,6 +235,16 @@ class KernelCollapser:
             if extent == DYNAMIC
             for n in self._source(axes[group[0]])
         ]
+
+
+def read_extents(kernel: ir.Operation) -> Iterator[tuple[ir.Operation, list[tuple[ir.Operation, int]]]]:
+    """The dynamic extents that a tensor kernel computes with, and the ops and operands that read each."""
+    for op in body(kernel):
+        if op.name == "tensor.dim":
+            uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
+            computing = [(user, number) for user, number in uses if user.name not in SIZED]
+            if computing:
+                yield op, computing
 
 
 def _type(value: ir.Value) -> ir.Type:

@@ -99,3 +99,15 @@ def test_reductions_of_run_time_extents(name: str) -> None:
     shapes = [(n, *inner) for n in (*ROWS, 40)]
     assert compiled(function, function, shapes, dynamic_reductions=True) == 1
     assert compiled(function, function, shapes) == len(shapes)
+
+
+MERGED: dict[str, Function] = {
+    "mean of two dimensions": lambda x: both(x).mean(x, axis=(0, 1)),
+    "centred": lambda x: x - both(x).mean(x, axis=(0, 1), keepdims=True),
+    "reduced after": lambda x: both(x).sum(x * x.shape[0], axis=(1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_extents_of_merged_dimensions_are_numbers_too(name: str) -> None:
+    assert compiled(MERGED[name], MERGED[name], [(n, 3, 8) for n in ROWS[:2]]) == 1
