@@ -11,13 +11,15 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.contraction_operands import unfit_producers
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
-from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.kernels import argument_attributes, body, functions, is_tile_program
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.dialect.attributes import KERNEL
+from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
+from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.equivalence import operation_key
 from mlirfuse.support.rewriting import erase_dead
+from mlirfuse.tiling.kernel_signature import change_signature
 
 PURE_DIALECTS = frozenset({"affine", "arith", "linalg", "math", "tensor"})
 """Dialects whose operations on tensors and scalars have no side effects."""
@@ -34,7 +36,8 @@ class FuseCse(Pass):
     contraction's first operand in one place, and those of the second in another. One op can run along one dimension
     only, so such ops stay apart, as do ops of which one computes an operand of a contraction and the other is needed
     on the tile of the result. Upstream's `cse`, which knows no iteration space, merges them all. Ops without uses go.
-    Tile programs are left alone.
+    Arguments that a kernel's only call passes the same value for become one in the same way. Tile programs are left
+    alone.
 
     ```mlir
     %0 = linalg.generic {indexing_maps = [#id, #id], ...} ins(%s : tensor<64xi8>) ... -> tensor<64xf32>
@@ -52,6 +55,10 @@ class FuseCse(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
+        for host in [f for f in functions(module) if KERNEL not in f.attributes]:
+            for call, kernel in launches(module, host).items():
+                if merged := _merge_arguments(call, kernel):
+                    remarks.applied(self, f"{merged} argument(s) are the same array as an earlier one", kernel)
         for function in functions(module):
             if not body(function) or (KERNEL in function.attributes and is_tile_program(function)):
                 continue
@@ -62,6 +69,30 @@ class FuseCse(Pass):
                 remarks.applied(self, f"{merged} op(s) computed what an earlier one does", function)
             elif not apart:
                 remarks.declined(self, "no two ops compute the same", function)
+
+
+def _merge_arguments(call: ir.Operation, kernel: ir.Operation) -> int:
+    """Reads each argument through the first one of the same value, where that leaves the space as it is; how many."""
+    arguments, attributes = list(kernel.regions[0].blocks[0].arguments), argument_attributes(kernel)
+    if len(set(call.operands)) == len(arguments) or SCHEDULE in kernel.attributes:
+        return 0
+    first: dict[tuple[ir.Value, ir.Attribute], ir.Value] = {}
+    merged = 0
+    fitness = _fitness(kernel)
+    for argument, operand, known in zip(arguments, call.operands, attributes, strict=True):
+        earlier = first.setdefault((operand, ir.DictAttr.get(known)), argument)
+        uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
+        if earlier == argument or not uses:
+            continue
+        argument.replace_all_uses_with(earlier)
+        if _fitness(kernel) == fitness:
+            merged += 1
+            continue
+        for user, number in uses:
+            user.operands[number] = argument
+    if merged:
+        change_signature(call, kernel, list(call.operands), attributes, list(body(kernel)[-1].operands))
+    return merged
 
 
 def _merge(function: ir.Operation) -> tuple[int, list[ir.Operation]]:

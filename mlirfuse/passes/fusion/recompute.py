@@ -224,7 +224,10 @@ class _Exchange:
         return rest
 
     def _trial(self) -> ir.Operation:
-        """A copy of the reader that recomputes the values; arguments for the leaves follow its own."""
+        """A copy of the reader that recomputes the values; arguments for the leaves follow its own.
+
+        A leaf that the reader has as an argument is read there, unless it runs along other dimensions.
+        """
         with ir.InsertionPoint(self.reader):
             trial = self.reader.clone()
         trial.attributes["sym_name"] = ir.StringAttr.get(f"{symbol(self.reader)}_recomputing")
@@ -234,7 +237,9 @@ class _Exchange:
             for argument, operand in zip(block.arguments, self.reader_call.operands, strict=True)
             if operand in self.values
         ]
+        own = dict(zip(self.reader_call.operands, block.arguments, strict=True))
         mapping = {leaf: block.add_argument(leaf.type, trial.location) for leaf in self.leaves}
+        added = dict(mapping)
         attributes = [*argument_attributes(self.reader), *self._leaf_attributes()]
         trial.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in attributes])
         with ir.InsertionPoint.at_block_begin(block):
@@ -242,6 +247,11 @@ class _Exchange:
                 clone(op, mapping)
         for argument, value in replaced:
             argument.replace_all_uses_with(mapping[value])
+        on_host = dict(zip(self.maker.regions[0].blocks[0].arguments, self.call.operands, strict=True))
+        on_host |= {value: result for result, value in self.returned.items()}
+        for leaf, argument in added.items():
+            if on_host.get(leaf) in own:
+                _read_through(trial, argument, own[on_host[leaf]])
         return trial
 
     def _leaf_attributes(self) -> list[dict[str, ir.Attribute]]:
@@ -276,6 +286,16 @@ class _Exchange:
         else:
             erase(call)
             erase(self.maker)
+
+
+def _read_through(kernel: ir.Operation, argument: ir.Value, other: ir.Value) -> None:
+    """Reads an argument through another one that is the same array, if the kernel's ops still share a space."""
+    uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
+    argument.replace_all_uses_with(other)
+    *ops, end = body(kernel)
+    if _misfit(ops, end.operands, contracts=False) is not None:
+        for user, number in uses:
+            user.operands[number] = argument
 
 
 def _is_argument(value: ir.Value) -> bool:
