@@ -61,17 +61,24 @@ class FuseCollapseContractions(Pass):
             ops = body(function)
             if not ops or is_tile_program(function):
                 continue
-            found = [(op, structure_of(op)) for op in ops if op.name == "linalg.generic"]  # diagonals have none
-            sums = [op for op, structure in found if structure is not None and product_of(structure) is not None]
-            for op in sums:
+            number = 0
+            while number < len(sums := _sums(function)):  # found anew: rewriting one rewrites its readers, sums too
+                op = sums[number]
                 reason = _collapse(op)
                 if reason is None:
                     remarks.applied(self, "the loops of a sum of products were joined by their roles", function)
                 elif reason:
                     remarks.declined(self, reason, op)
-            if not sums:
+                number += 1
+            if number == 0:
                 remarks.declined(self, "no sum of products", function)
             erase_dead([op for op in body(function) if op.name == DEFINITION.full_name])
+
+
+def _sums(function: ir.Operation) -> list[ir.Operation]:
+    """The sums of products of a function, in order."""
+    found = [(op, structure_of(op)) for op in body(function) if op.name == "linalg.generic"]  # diagonals have none
+    return [op for op, structure in found if structure is not None and product_of(structure) is not None]
 
 
 def _structure(op: ir.Operation) -> OpStructure:
