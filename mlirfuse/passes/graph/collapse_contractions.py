@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 from mlir import ir
@@ -13,9 +12,9 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
-from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.graph.collapsed_epilogues import collapse_readers, collapse_sums, copy_body
+from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, collapse_readers, collapse_sums, collapsed, copy_body
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.affine_expressions import substituted
@@ -61,17 +60,24 @@ class FuseCollapseContractions(Pass):
             ops = body(function)
             if not ops or is_tile_program(function):
                 continue
-            found = [(op, structure_of(op)) for op in ops if op.name == "linalg.generic"]  # diagonals have none
-            sums = [op for op, structure in found if structure is not None and product_of(structure) is not None]
-            for op in sums:
+            number = 0
+            while number < len(sums := _sums(function)):  # found anew: rewriting one rewrites its readers, sums too
+                op = sums[number]
                 reason = _collapse(op)
                 if reason is None:
                     remarks.applied(self, "the loops of a sum of products were joined by their roles", function)
                 elif reason:
                     remarks.declined(self, reason, op)
-            if not sums:
+                number += 1
+            if number == 0:
                 remarks.declined(self, "no sum of products", function)
-            erase_dead([op for op in body(function) if op.name == DEFINITION.full_name])
+            erase_dead([op for op in body(function) if op.name in (DEFINITION.full_name, EXPAND)])
+
+
+def _sums(function: ir.Operation) -> list[ir.Operation]:
+    """The sums of products of a function, in order."""
+    found = [(op, structure_of(op)) for op in body(function) if op.name == "linalg.generic"]  # diagonals have none
+    return [op for op, structure in found if structure is not None and product_of(structure) is not None]
 
 
 def _structure(op: ir.Operation) -> OpStructure:
@@ -186,7 +192,7 @@ def _operand(found: _Sum, number: int) -> tuple[ir.Value, list[int]]:
     else:
         runs = _runs(axes, found.groups)
         if runs is not None and all(tuple(axes[a] for a in run) == found.groups[n] for n, run in runs):
-            return _collapsed(value, [list(run) for _, run in runs]), [n for n, _ in runs]
+            return collapsed(value, [list(run) for _, run in runs]), [n for n, _ in runs]
         source, before = value, ir.AffineMap.get_identity(len(axes))
     present = [n for n, group in enumerate(found.groups) if set(group) <= set(axes)]
     for last in (*reversed(present), None):
@@ -218,7 +224,7 @@ def _copied(found: _Sum, value: ir.Value, axes: Sequence[int | None], order: Seq
     for n in order:
         runs.append(list(range(start, start + len(found.groups[n]))))
         start += len(found.groups[n])
-    return _collapsed(copy.results[0], runs)
+    return collapsed(copy.results[0], runs)
 
 
 def _gather(groups: Groups, axes: Sequence[int | None], extents: Sequence[int], before: ir.AffineMap) -> Gather:
@@ -231,30 +237,12 @@ def _gather(groups: Groups, axes: Sequence[int | None], extents: Sequence[int], 
     return Gather(basis, ir.AffineMap.get(len(loops), 0, results))
 
 
-def _collapsed(value: ir.Value, runs: list[list[int]]) -> ir.Value:
-    """A view of a tensor with one axis a run."""
-    type_ = ir.RankedTensorType(value.type)
-    if len(runs) == type_.rank:
-        return value
-    shape = [prod(type_.shape[axis] for axis in run) for run in runs]
-    return tensor.CollapseShapeOp(ir.RankedTensorType.get(shape, type_.element_type), value, runs).result
-
-
 def _product(
     found: _Sum, operands: Sequence[tuple[ir.Value, list[int]]], runs: Sequence[tuple[int, tuple[int, ...]]]
 ) -> ir.Value:
     """The product over one loop a group: those of the result in its order, then the one that is summed over."""
     order = [*(number for number, _ in runs), len(found.groups) - 1]
-    start = found.op.operands[2]
-    type_ = ir.RankedTensorType(start.type)
-    shape = [prod(type_.shape[axis] for axis in run) for _, run in runs]
-    if is_constant(start):
-        empty = tensor.EmptyOp(shape, type_.element_type).result
-        start = (
-            linalg.fill(start.owner.operation.operands[0], outs=[empty]) if start.owner.name == "linalg.fill" else empty
-        )
-    else:
-        start = _collapsed(start, [list(run) for _, run in runs])
+    start = collapsed(found.op.operands[2], [list(run) for _, run in runs])
     values = [value for value, _ in operands]
     maps = [projection(len(order), [order.index(n) for n in groups]) for _, groups in operands]
     maps.append(projection(len(order), list(range(len(runs)))))

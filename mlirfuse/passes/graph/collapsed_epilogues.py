@@ -14,16 +14,20 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant, reduces
+from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
 
 EXPAND = "tensor.expand_shape"
+GATHERED = DEFINITION.full_name
 
 
 def collapse_readers(expand: ir.Operation) -> None:
     """Rewrites the readers of an expanded value, and theirs, on the value's joined dimensions where they can be.
 
     A reader can if it is a `linalg.generic` whose loops over the dimensions of a group are all parallel or all
-    reductions, and whose other operands and results have all of the group's dimensions side by side, or none.
+    reductions, and whose other operands and results have all of the group's dimensions side by side, or none. What
+    reads a gathered view stays: such a view is not in memory, so that it has no reshapes, and numbers its dimensions
+    itself.
     """
     expanded = [expand]
     for op in body(expand.parent.operation):
@@ -32,6 +36,8 @@ def collapse_readers(expand: ir.Operation) -> None:
         makers = [defining_op(operand) for operand in op.operands]
         number = next((n for n, maker in enumerate(makers) if maker is not None and maker in expanded), None)
         if number is None or any(inner.name == "linalg.index" for inner in nested(op)):
+            continue
+        if any(maker is not None and maker.name == GATHERED for maker in makers):
             continue
         groups = _groups(op, number, makers[number])
         if groups is None:
@@ -128,7 +134,7 @@ def _rewrite(
     ]
     inputs = len(op.operands) - len(op.results)
     with ir.InsertionPoint(op), op.location:
-        values = [known[v] if v in known else _collapsed(v, of) for v, of in zip(op.operands, runs, strict=True)]
+        values = [known[v] if v in known else collapsed(v, of) for v, of in zip(op.operands, runs, strict=True)]
         new = linalg.GenericOp(
             [v.type for v in values[inputs:]],
             values[:inputs],
@@ -149,7 +155,7 @@ def _rewrite(
     return made
 
 
-def _collapsed(value: ir.Value, runs: Sequence[Sequence[int]]) -> ir.Value:
+def collapsed(value: ir.Value, runs: Sequence[Sequence[int]]) -> ir.Value:
     """A view of an operand whose axes are joined; the source of an expanded value, and a new constant."""
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or len(runs) == type_.rank:

@@ -130,3 +130,69 @@ func.func @summed(%x: tensor<2x7x4xf32>, %dy: tensor<2x5x6xf32>, %f: tensor<6x3x
   } -> tensor<6x3x4xf32>
   return %b, %y : tensor<6xf32>, tensor<6x3x4xf32>
 }
+
+// -----
+
+// A sum that reads another one's result runs on the joined loops too.
+// CHECK-LABEL: func.func @in_a_row
+// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}}["parallel", "parallel", "reduction"]}
+// CHECK: %[[SECOND:.*]] = linalg.generic {{.*}}["parallel", "parallel", "reduction"]} ins(%[[FIRST]], %arg2
+// CHECK: tensor.expand_shape %[[SECOND]] {{.*}} into tensor<2x5x3xf32>
+func.func @in_a_row(%x: tensor<2x7x4xf32>, %w: tensor<6x3x4xf32>, %v: tensor<3x6xf32>, %f: tensor<2x5x6xf32>, %g: tensor<2x5x3xf32>)
+    -> tensor<2x5x3xf32> {
+  %windows = "fuse.gathered_view"(%x) {basis = array<i64: 2, 5, 3, 4>, ranks = array<i64: 1, 1, 1, 1>,
+      map = affine_map<(n, p, r, c) -> (n, p + r, c)>} : (tensor<2x7x4xf32>) -> tensor<2x5x3x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(n, p, k, r, c) -> (n, p, r, c)>, affine_map<(n, p, k, r, c) -> (k, r, c)>,
+                                        affine_map<(n, p, k, r, c) -> (n, p, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%windows, %w : tensor<2x5x3x4xf32>, tensor<6x3x4xf32>) outs(%f : tensor<2x5x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x5x6xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(n, p, j, k) -> (n, p, k)>, affine_map<(n, p, j, k) -> (j, k)>,
+                                        affine_map<(n, p, j, k) -> (n, p, j)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%y, %v : tensor<2x5x6xf32>, tensor<3x6xf32>) outs(%g : tensor<2x5x3xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x5x3xf32>
+  return %z : tensor<2x5x3xf32>
+}
+
+// -----
+
+// A filters' gradient by the result of another sum joins its own loops, and has no reshape of its windows.
+// CHECK-LABEL: func.func @gradient_of_result
+// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}}["parallel", "parallel", "reduction"]}
+// CHECK-NOT: expand_shape
+// CHECK: linalg.generic {{.*}}["parallel", "parallel", "reduction"]} ins(%[[FIRST]], %{{.*}} : tensor<10x6xf32>, tensor<10x12xf32>)
+func.func @gradient_of_result(%x: tensor<2x7x4xf32>, %w: tensor<6x3x4xf32>, %f: tensor<6x3x4xf32>) -> tensor<6x3x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x5x6xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x5x6xf32>) -> tensor<2x5x6xf32>
+  %windows = "fuse.gathered_view"(%x) {basis = array<i64: 2, 5, 3, 4>, ranks = array<i64: 1, 1, 1, 1>,
+      map = affine_map<(n, p, r, c) -> (n, p + r, c)>} : (tensor<2x7x4xf32>) -> tensor<2x5x3x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(n, p, k, r, c) -> (n, p, r, c)>, affine_map<(n, p, k, r, c) -> (k, r, c)>,
+                                        affine_map<(n, p, k, r, c) -> (n, p, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%windows, %w : tensor<2x5x3x4xf32>, tensor<6x3x4xf32>) outs(%zeros : tensor<2x5x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x5x6xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(k, r, c, n, p) -> (n, p, k)>, affine_map<(k, r, c, n, p) -> (n, p, r, c)>,
+                                        affine_map<(k, r, c, n, p) -> (k, r, c)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%y, %windows : tensor<2x5x6xf32>, tensor<2x5x3x4xf32>) outs(%f : tensor<6x3x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<6x3x4xf32>
+  return %z : tensor<6x3x4xf32>
+}
