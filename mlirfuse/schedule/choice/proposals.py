@@ -25,7 +25,7 @@ from mlirfuse.schedule.rows.chunked import (
     narrow_multi_pass_schedule,
     shared_schedule,
 )
-from mlirfuse.schedule.rows.column_tiles import column_tile_schedule
+from mlirfuse.schedule.rows.column_tiles import column_tile_schedules
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
@@ -76,7 +76,7 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
         yield "rows", (candidate.schedule for candidate in row_candidates(problem, target))
         yield "chunked", _chunked(problem, target)
         yield "streamed", streamed_schedules(problem, target)
-        yield "column_tiles", filter(None, [column_tile_schedule(problem, target)])
+        yield "column_tiles", column_tile_schedules(problem, target)
     elif len({part.dims for part in problem.reductions if part.dims}) == 1:  # extents known at run time
         yield "streamed", streamed_schedules(problem, target)
     if problem.persistent_loop is not None:
