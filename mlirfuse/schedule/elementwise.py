@@ -21,6 +21,9 @@ BLOCK_THREADS = (256, 128, 512)
 VECTORS = (1, 2, 4)
 """Vectors of a thread, which a block's width lies between."""
 
+FEWEST_LANES = 4
+"""Lanes along a row, at least: with vectors of 4 bytes and more these read whole sectors."""
+
 TRANSPOSED_ELEMENTS = 32
 """Elements of a row that a thread accesses side by side where its neighbours are in other rows: two sectors of 16-bit
 elements, or more."""
@@ -38,10 +41,25 @@ def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule
             most_read = most_read_bytes(threads, target)
             if transposed := transposed_schedule(narrow, threads, MOST_READ_BYTES):
                 yield transposed
+            if repeats := _unpadded_repeats(narrow, most_read):
+                yield elementwise_schedule(narrow, threads=threads, vectors=1, most_read=most_read, repeats=repeats)
             for vectors in VECTORS if problem.transposed is None else (1,):
                 if vectors == 1 or vectors * vector * tap_bytes(problem) <= most_read:
                     yield elementwise_schedule(narrow, threads=threads, vectors=vectors, most_read=most_read)
             yield from sliding_schedules(narrow, threads, most_read)
+
+
+def _unpadded_repeats(problem: Problem, most_read: int) -> int:
+    """Vectors of a thread along a row that fewer lanes than a warp has cover exactly; 0 where a warp's lanes do so, or
+    where a thread would read too much, or lanes less than a sector.
+    """
+    extent = problem.extents[problem.vector_dim]
+    if extent is None or extent % problem.vector or problem.transposed is not None:
+        return 0
+    vectors = extent // problem.vector
+    lanes = vectors & -vectors
+    fits = problem.vector * (vectors // lanes) * tap_bytes(problem) <= most_read
+    return vectors // lanes if vectors // lanes > 1 and vectors < WARP and fits and lanes >= FEWEST_LANES else 0
 
 
 def most_read_bytes(threads: int, target: Target) -> int:
@@ -51,7 +69,12 @@ def most_read_bytes(threads: int, target: Target) -> int:
 
 
 def elementwise_schedule(
-    problem: Problem, *, threads: int = BLOCK_THREADS[0], vectors: int = 1, most_read: int = MOST_READ_BYTES
+    problem: Problem,
+    *,
+    threads: int = BLOCK_THREADS[0],
+    vectors: int = 1,
+    most_read: int = MOST_READ_BYTES,
+    repeats: int = 1,
 ) -> Schedule:
     """Vectors of a thread, threads along the contiguous dimension first and then outwards.
 
@@ -63,12 +86,14 @@ def elementwise_schedule(
         threads: of a block.
         vectors: of a thread.
         most_read: bytes that a thread reads at most, unless one element of each array is more.
+        repeats: vectors of a thread along the contiguous dimension, whose lanes are as many fewer.
     """
     vector = problem.vector
     while vector > 1 and vector * tap_bytes(problem) > most_read:
         vector //= 2
     fill = LayoutBuilder(problem.extents, problem.vector_dim, vector)
     across = problem.transposed.dim if problem.transposed else None
+    fill.repeats[problem.vector_dim] = repeats
     outwards = [d for d in reversed(range(problem.rank)) if d not in (problem.vector_dim, across)]
     order = [problem.vector_dim, *outwards]
     if across is not None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 LOADS_AHEAD = 4
 """Loads of a thread that ptxas has under way at once in a loop over chunks that only adds up: it unrolls the loop."""
 
-ACCESS_INSTRUCTIONS = 3
-"""Instructions of an access to memory: itself, its address, and its predicate or conversion."""
+ACCESS_INSTRUCTIONS, STRIDE_INSTRUCTIONS = 5, 3
+"""Instructions of an access to memory: itself, its address, and its predicate or conversion; and what an address takes
+more where strides are known at run time only."""
+
+THREAD_INSTRUCTIONS, DIVIDE_INSTRUCTIONS = 30, 80
+"""Instructions of a thread beside its elements: its coordinates; and those where it divides by extents of run time."""
 
 STEP_INSTRUCTIONS = 50
 """Instructions of a thread for a step of a persistent loop: the next tile's coordinates, copies, and waits for them."""

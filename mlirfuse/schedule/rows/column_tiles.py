@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mlirfuse.schedule.predict.counts.space import element_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import fitted
 from mlirfuse.schedule.rows.layouts import Split, row_schedule, spread_row
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
-TILE_COLUMNS = (16, 32, 64)
-"""Columns of column tiles: whole sectors of half precision."""
+TILE_BYTES = (64, 128)
+"""Bytes of a row of a column tile, of the narrowest array: two sectors or more, as device memory has them together."""
 
 MOST_ELEMENTS = 128
 """Elements that a thread holds of a column tile, some of them spilled to shared memory."""
@@ -33,7 +34,8 @@ def column_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedule
         return
     if any(problem.extents[d] is None for d in problem.reduced):
         return
-    for across in sorted({max(1, columns // problem.vector) for columns in TILE_COLUMNS}):
+    narrowest = min((a.bytes for a in problem.arrays if problem.vector_dim in a.dims), default=element_bytes(problem))
+    for across in (max(1, nbytes // narrowest // problem.vector) for nbytes in TILE_BYTES):
         for warps, cluster in WAYS:
             split = Split(warps, cluster, problem.vector, across=across)
             fill = spread_row(problem, split)

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.predict.counts.accesses import Traffic
 from mlirfuse.schedule.predict.counts.exchanges import Exchange
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, INDEPENDENT, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.facts import (
+    ACCESS_INSTRUCTIONS,
+    DIVIDE_INSTRUCTIONS,
+    INDEPENDENT,
+    SPECIAL_INSTRUCTIONS,
+    STRIDE_INSTRUCTIONS,
+    THREAD_INSTRUCTIONS,
+)
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 
 
 def add_elements(work: Work, problem: Problem, covered: int, accesses: float) -> None:
     """Adds the instructions for so many elements, padding included, each with so many accesses to memory."""
-    work.instructions += covered * (problem.instructions + ACCESS_INSTRUCTIONS * accesses)
+    at_run_time = has_strides_of_run_time(problem)
+    each = ACCESS_INSTRUCTIONS + (STRIDE_INSTRUCTIONS if at_run_time else 0)
+    work.instructions += covered * (problem.instructions + each * accesses)
+    own = THREAD_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if at_run_time else 0)
+    work.instructions += work.blocks * work.threads * own
     work.special += covered * problem.special
     work.double += covered * problem.double
+
+
+@lru_cache(maxsize=64)
+def has_strides_of_run_time(problem: Problem) -> bool:
+    """Whether an array has strides that depend on extents of run time: threads divide by these for coordinates too."""
+    return any(None in array.strides for array in problem.arrays)
 
 
 def add_strided(work: Work, moved: Traffic, reads: float = 1.0, passes: float = 1.0) -> float:

@@ -13,11 +13,17 @@ from mlirfuse.schedule.predict.counts.instructions import (
     add_exchanges,
     add_repeated,
     add_strided,
+    has_strides_of_run_time,
     own_waits,
 )
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import PERIOD_INSTRUCTIONS, RESTART_INSTRUCTIONS, STEP_INSTRUCTIONS
+from mlirfuse.schedule.predict.facts import (
+    DIVIDE_INSTRUCTIONS,
+    PERIOD_INSTRUCTIONS,
+    RESTART_INSTRUCTIONS,
+    STEP_INSTRUCTIONS,
+)
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule
@@ -72,7 +78,7 @@ def _steps(
     covered = every * prod(layout.extents)
     count += add_strided(work, strided(schedule, problem, known_extents(problem))) / covered
     add_elements(work, problem, covered, count)
-    each: float = STEP_INSTRUCTIONS
+    each: float = STEP_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0)
     if plan.period:
         each += (RESTART_INSTRUCTIONS + PERIOD_INSTRUCTIONS / plan.period) * layout.elements_per_thread
     work.instructions += every * layout.threads * layout.cluster * each
