@@ -26,8 +26,9 @@ from mlirfuse.analysis.loops.structure import is_unit_reshape
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE, STRIDES
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute, hints_of
-from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, Groups, KernelCollapser, collapsed_type, read_extents
+from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, Groups, KernelCollapser, collapsed_type
 from mlirfuse.passes.kernels.host import callee, calls
+from mlirfuse.passes.kernels.merged_extents import extent_reads, known_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, nested
 
@@ -40,8 +41,8 @@ class FuseCollapseDims(Pass):
     neither, reduces both or neither, and every array has them next to each other: a row of 64 by 80 elements that is
     reduced whole becomes a row of 5120, and batches of rows become rows. A dynamic dimension is not merged with the
     innermost one, whose static extent determines the width of accesses. An extent that is computed with, as by a mean,
-    is a quotient of the merged one. Non-contiguous arguments keep their dimensions, and so do kernels with a schedule,
-    which refers to the existing dimensions.
+    is a quotient of the merged one; of several that are merged, only the product is known. Non-contiguous arguments
+    keep their dimensions, and so do kernels with a schedule, which refers to the existing dimensions.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<?x64x80xf32>) -> tensor<?xf32>      // sums over d1 and d2
@@ -84,7 +85,7 @@ def pairs_of(kernel: ir.Operation) -> frozenset[Pair]:
     arguments = kernel.regions[0].blocks[0].arguments
     attributes = argument_attributes(kernel)
     strided = [a for a, known in zip(arguments, attributes, strict=True) if STRIDES in known]
-    return mergeable_pairs(space, structures, strided)
+    return known_pairs(kernel, space, mergeable_pairs(space, structures, strided))
 
 
 def collapse_alone(kernel: ir.Operation) -> None:
@@ -128,10 +129,8 @@ def obstacle(kernel: ir.Operation) -> str | None:
         known = op.name in CHEAP_OPS or op.name in ("linalg.generic", "linalg.transpose") or is_unit_reshape(op)
         if not known or any(inner.name == "linalg.index" for inner in nested(op)):
             return f"{op.name} depends on the number of dimensions"
-    if any(not isinstance(dim.operands[0].owner, ir.Block) for dim, _ in read_extents(kernel)):
+    if any(not isinstance(dim.operands[0].owner, ir.Block) for read in extent_reads(kernel) for dim in read.dims):
         return "it computes with an extent of what it computes"
-    if any(read_extents(kernel)) and kernel_space(kernel)[0].extents.count(None) > 1:
-        return "it computes with one of several dynamic extents, which is no more known once it is merged with another"
     return None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
 from mlir import ir
@@ -15,12 +16,10 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant
 from mlirfuse.dialect.attributes import RESULT_EXTENTS
-from mlirfuse.support.rewriting import defining_op, erase_dead, integer_of
+from mlirfuse.passes.kernels.merged_extents import ExtentRead, extent_reads, space_dim
+from mlirfuse.support.rewriting import defining_op, erase_dead
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
-
-SIZED = ("tensor.empty", "tensor.expand_shape")
-"""Ops whose extents follow from the space."""
 
 Groups = list[list[int]]
 
@@ -58,11 +57,11 @@ class KernelCollapser:
         known = [(op, self.space.loops.get(op, ()), self._source_axes(op), list(map(_type, op.operands))) for op in ops]
         returned = [self.space.value_axes[v] for v in ops[-1].operands]
         groups = {i: runs(self.readings[a][0], self.pairs) for i, a in enumerate(self.arguments) if a in self.readings}
-        for dim, uses in list(read_extents(self.kernel)):
-            if (number := self.arguments.index(dim.operands[0])) in groups:
-                self._read_merged(dim, uses, groups[number])
+        reads = [(read, [space_dim(dim, self.space) for dim in read.dims]) for read in extent_reads(self.kernel)]
         for i, merged in groups.items():
             self.arguments[i].set_type(collapsed_type(self.arguments[i].type, merged))
+        for read, dims in reads:
+            self._read_merged(read, dims)
         for op, loops, source_axes, types in known[:-1]:
             with ir.InsertionPoint(op), op.location:
                 if op.name == "linalg.generic":
@@ -78,20 +77,29 @@ class KernelCollapser:
         self.kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
         return groups, [runs(axes, self.pairs) for axes in returned]
 
-    def _read_merged(self, dim: ir.Operation, uses: Sequence[tuple[ir.Operation, int]], groups: Groups) -> None:
-        """Has ops compute with an extent of a merged dimension over the static ones that it is merged with."""
-        axis = integer_of(dim.operands[1])
-        new, group = next((new, g) for new, g in enumerate(groups) if axis in g)
-        shape = ir.RankedTensorType(dim.operands[0].type).shape
-        others = prod(shape[other] for other in group if other != axis)
-        with ir.InsertionPoint(dim), dim.location:
-            merged = tensor.DimOp(dim.operands[0], arith.ConstantOp(ir.IndexType.get(), new).result).result
-        for user, operand in uses:
-            with ir.InsertionPoint(user), user.location:
-                extent = merged
-                if others != 1:
-                    extent = arith.DivUIOp(merged, arith.ConstantOp(ir.IndexType.get(), others).result).result
-            user.operands[operand] = extent
+    def _read_merged(self, read: ExtentRead, dims: Sequence[int | None]) -> None:
+        """Has an op compute with extents of merged dimensions over the static ones that they are merged with."""
+        factors, done = list(read.others), set[int]()
+        top = read.user
+        while top.parent.operation != self.kernel:
+            top = top.parent.operation
+        for dim, along in zip(read.dims, dims, strict=True):
+            if along is None:
+                factors.append(dim.results[0])
+                continue
+            first = self._first(along)
+            extents = [extent for d, extent in enumerate(self.space.extents) if self._first(d) == first]
+            if first in done and extents.count(None) > 1:
+                continue  # the merged extent has this factor too
+            done.add(first)
+            with ir.InsertionPoint(top), read.user.location:
+                merged = self._size(first)
+            static = prod(extent for extent in extents if extent is not None)
+            with ir.InsertionPoint(read.user), read.user.location:
+                divisor = arith.ConstantOp(ir.IndexType.get(), static).result
+                factors.append(merged if static == 1 else arith.DivUIOp(merged, divisor).result)
+        with ir.InsertionPoint(read.user), read.user.location:
+            read.user.operands[read.operand] = reduce(lambda a, b: arith.MulIOp(a, b).result, factors)
 
     def _source_axes(self, op: ir.Operation) -> Axes:
         """The dimensions of an op's first operand, where it is a tensor that holds data."""
@@ -235,16 +243,6 @@ class KernelCollapser:
             if extent == DYNAMIC
             for n in self._source(axes[group[0]])
         ]
-
-
-def read_extents(kernel: ir.Operation) -> Iterator[tuple[ir.Operation, list[tuple[ir.Operation, int]]]]:
-    """The dynamic extents that a tensor kernel computes with, and the ops and operands that read each."""
-    for op in body(kernel):
-        if op.name == "tensor.dim":
-            uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
-            computing = [(user, number) for user, number in uses if user.name not in SIZED]
-            if computing:
-                yield op, computing
 
 
 def _type(value: ir.Value) -> ir.Type:

@@ -104,6 +104,7 @@ def test_reductions_of_run_time_extents(name: str) -> None:
 MERGED: dict[str, Function] = {
     "mean of two dimensions": lambda x: both(x).mean(x, axis=(0, 1)),
     "centred": lambda x: x - both(x).mean(x, axis=(0, 1), keepdims=True),
+    "squared": lambda x: both(x).sum(x, axis=(0, 1)) / (x.shape[0] * x.shape[0]),
     "reduced after": lambda x: both(x).sum(x * x.shape[0], axis=(1, 2)),
 }
 

@@ -6,8 +6,8 @@
 
 // A mean over two dimensions divides by the number of rows: the merged extent over the static one.
 // CHECK-LABEL: func.func private @mean_0(%arg0: tensor<?x64xf32>)
-// CHECK: %[[N:.*]] = tensor.dim %arg0, %c0
 // CHECK: linalg.generic
+// CHECK: %[[N:.*]] = tensor.dim %arg0, %c0
 // CHECK: linalg.generic
 // CHECK: %[[ROWS:.*]] = arith.divui %[[N]], %c4
 // CHECK: arith.index_cast %[[ROWS]]
@@ -43,9 +43,9 @@ func.func @mean(%x: tensor<?x4x64xf32>) -> tensor<64xf32> {
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 
-// Of two dynamic extents a product does not tell one.
+// Of two dynamic extents the merged one does not tell one.
 // CHECK-LABEL: func.func private @scaled_0(%arg0: tensor<?x?xf32>)
-// expected-remark @below {{it computes with one of several dynamic extents}}
+// expected-remark @below {{no neighbouring dimensions can be merged}}
 func.func private @scaled_0(%x: tensor<?x?xf32>) -> tensor<?x?xf32> attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -65,4 +65,46 @@ func.func private @scaled_0(%x: tensor<?x?xf32>) -> tensor<?x?xf32> attributes {
 func.func @scaled(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %0 = call @scaled_0(%x) : (tensor<?x?xf32>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#none = affine_map<(d0, d1) -> ()>
+#scalar = affine_map<() -> ()>
+
+// Their product it is.
+// CHECK-LABEL: func.func private @all_0(%arg0: tensor<?xf32>)
+// CHECK: %[[N:.*]] = tensor.dim %arg0, %c0
+// CHECK: linalg.generic
+// CHECK: arith.index_cast %[[N]]
+// expected-remark @below {{2 dimensions became 1}}
+func.func private @all_0(%x: tensor<?x?xf32>) -> tensor<f32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %m = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %sum = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction", "reduction"]}
+         ins(%x : tensor<?x?xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = arith.addf %out, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  %mean = linalg.generic {indexing_maps = [#scalar, #scalar], iterator_types = []}
+          ins(%sum : tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%v: f32, %out: f32):
+    %count = arith.muli %n, %m : index
+    %i = arith.index_cast %count : index to i64
+    %f = arith.sitofp %i : i64 to f32
+    %r = arith.divf %v, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  return %mean : tensor<f32>
+}
+func.func @all(%x: tensor<?x?xf32>) -> tensor<f32> {
+  %0 = call @all_0(%x) : (tensor<?x?xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
 }
