@@ -17,7 +17,8 @@ TO_KERNELS = (
     "fuse-fold-casts{{through-rounding={fast}}},"
     "fuse-multiply-add,fuse-segment,fuse-hint-extents,"
     "fuse-mix-order-reduction,fuse-recompute,"
-    "fuse-prologues,fuse-factor-sums,fuse-cse,fuse-permute-operands,fuse-shared-operands,fuse-operand-sums,"
+    "fuse-prologues,fuse-factor-sums,fuse-cse,fuse-join-kernels,fuse-permute-operands,fuse-shared-operands,"
+    "fuse-operand-sums,"
     "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions,"
     "fuse-split-parts,fuse-scatter-results,fuse-hint-extents"
 )

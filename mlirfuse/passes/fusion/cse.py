@@ -62,7 +62,7 @@ class FuseCse(Pass):
         for function in functions(module):
             if not body(function) or (KERNEL in function.attributes and is_tile_program(function)):
                 continue
-            merged, apart = _merge(function)
+            merged, apart = merge_equal_ops(function)
             for op in apart:
                 remarks.declined(self, "an equal op computes it along other dimensions, or for another operand", op)
             if merged:
@@ -95,7 +95,7 @@ def _merge_arguments(call: ir.Operation, kernel: ir.Operation) -> int:
     return merged
 
 
-def _merge(function: ir.Operation) -> tuple[int, list[ir.Operation]]:
+def merge_equal_ops(function: ir.Operation) -> tuple[int, list[ir.Operation]]:
     """Replaces each op by the first equal one that may have its uses; returns how many, and those that have to stay."""
     is_kernel = KERNEL in function.attributes
     known: dict[Hashable, list[ir.Operation]] = {}

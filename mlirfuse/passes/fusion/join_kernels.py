@@ -1,0 +1,99 @@
+"""`fuse-join-kernels`: a kernel and one that reads its results become one, where that takes less time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import has_products
+from mlirfuse.analysis.kernels import body, symbol
+from mlirfuse.analysis.loops.iteration_space import Conflict
+from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
+from mlirfuse.analysis.segments.segments import joint_space
+from mlirfuse.dialect.attributes import SCHEDULE
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.errors import ScheduleError
+from mlirfuse.machine import MachineModel, machine_of
+from mlirfuse.passes.fusion.cse import merge_equal_ops
+from mlirfuse.passes.kernels.host import launches
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import erase
+from mlirfuse.target import Target
+
+
+@dataclass(frozen=True)
+class FuseJoinKernels(Pass):
+    """Merges a kernel into one that reads its results, where one kernel is predicted to take less time.
+
+    Requires kernels on tensors without matrix products, called by a host function. `fuse-segment` groups ops once, in
+    program order: a row's statistic cannot join the ops in front of it where these also reduce columns, and so what
+    uses the statistic is a third kernel. Once `fuse-recompute` has both compute what they read from the first, they fit
+    into one, which reads the rows once. The rules for the ops of one kernel are those of `fuse-segment`.
+
+    ```mlir
+    %s = call @f_1(%x, %max) : (tensor<?x2048xf32>, tensor<2048xf32>) -> tensor<?xf32>
+    %y = call @f_2(%x, %max, %s) : (tensor<?x2048xf32>, tensor<2048xf32>, tensor<?xf32>) -> tensor<?x2048xf32>
+    ```
+    becomes
+    ```mlir
+    %y = call @f_1(%x, %max) : (tensor<?x2048xf32>, tensor<2048xf32>) -> tensor<?x2048xf32>
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-join-kernels"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        target = target_of_module(module)
+        machine = machine_of(target, device_of_module(module))
+
+        def report(pair: KernelPair, reason: str | None) -> None:
+            names = f"{symbol(pair.first)} and {symbol(pair.second)}, which reads its results"
+            if reason is None:
+                remarks.applied(self, f"{names}, are one kernel", pair.second_call)
+            else:
+                remarks.declined(self, f"{names}, stay apart: {reason}", pair.second_call)
+
+        merge_pairs(module, _pairs, lambda pair: _obstacle(pair, target, machine), report)
+
+
+def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[KernelPair]:
+    """Launches of which the second reads results of the first, without declined ones and products."""
+    known = [(call, kernel) for call, kernel in launches(module, function).items() if not has_products(kernel)]
+    for (call, kernel), (later, reader) in combinations(known, 2):
+        if (symbol(kernel), symbol(reader)) not in declined and set(call.results) & set(later.operands):
+            yield KernelPair(call, later, kernel, reader)
+
+
+def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | None:
+    """Why two kernels should not be one, or None."""
+    if reason := pair.separated():
+        return reason
+    if any(SCHEDULE in kernel.attributes for kernel in (pair.first, pair.second)):
+        return "a schedule is given"
+    if pair.host_intervenes():
+        return "the host computes on values that pass from one to the other"
+    trial = pair.build()
+    try:
+        merge_equal_ops(trial)
+        space = joint_space([s for op in body(trial) if (s := structure_of(op)) is not None])
+        if isinstance(space, Conflict):
+            return space.reason
+        if space.unread_dims:
+            return "it would read nothing with one of its dynamic extents"
+        try:
+            apart = sum(kernel_prediction(k, target, machine).microseconds for k in (pair.first, pair.second))
+            together = kernel_prediction(trial, target, machine).microseconds
+        except ScheduleError as error:
+            return error.message
+    finally:
+        erase(trial)
+    if together >= apart:
+        return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
+    return None

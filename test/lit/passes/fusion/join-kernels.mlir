@@ -1,0 +1,104 @@
+// RUN: mlirfuse-opt --fuse-join-kernels --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// The sum of a row and what divides the row by it read the row once.
+// CHECK-LABEL: func.func private @rows_0(%arg0: tensor<4096x2048xf32>) -> tensor<4096x2048xf32>
+// CHECK: iterator_types = ["parallel", "reduction"]
+// CHECK: arith.divf
+// CHECK-LABEL: func.func @rows(
+// CHECK: call @rows_0(%arg0) : (tensor<4096x2048xf32>) -> tensor<4096x2048xf32>
+// CHECK-NOT: call
+func.func private @rows_0(%x: tensor<4096x2048xf32>) -> tensor<4096xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4096xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4096xf32>) -> tensor<4096xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%x : tensor<4096x2048xf32>) outs(%init : tensor<4096xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = arith.addf %out, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<4096xf32>
+  return %sum : tensor<4096xf32>
+}
+func.func private @rows_1(%x: tensor<4096x2048xf32>, %s: tensor<4096xf32>) -> tensor<4096x2048xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<4096x2048xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %s : tensor<4096x2048xf32>, tensor<4096xf32>) outs(%e : tensor<4096x2048xf32>) {
+  ^bb0(%v: f32, %w: f32, %out: f32):
+    %r = arith.divf %v, %w : f32
+    linalg.yield %r : f32
+  } -> tensor<4096x2048xf32>
+  return %0 : tensor<4096x2048xf32>
+}
+func.func @rows(%x: tensor<4096x2048xf32>) -> tensor<4096x2048xf32> {
+  %0 = call @rows_0(%x) : (tensor<4096x2048xf32>) -> tensor<4096xf32>
+  // expected-remark @below {{rows_0 and rows_1, which reads its results, are one kernel}}
+  %1 = call @rows_1(%x, %0) : (tensor<4096x2048xf32>, tensor<4096xf32>) -> tensor<4096x2048xf32>
+  return %1 : tensor<4096x2048xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+
+// Sums of rows and of columns are no one kernel.
+// CHECK-LABEL: func.func @sums(
+// CHECK-COUNT-2: call @sums_
+func.func private @sums_0(%x: tensor<64x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%x : tensor<64x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = arith.addf %out, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %sum : tensor<64xf32>
+}
+func.func private @sums_1(%x: tensor<64x64xf32>, %s: tensor<64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row, #column], iterator_types = ["reduction", "parallel"]}
+         ins(%x, %s : tensor<64x64xf32>, tensor<64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%v: f32, %w: f32, %out: f32):
+    %d = arith.addf %v, %w : f32
+    %r = arith.addf %out, %d : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %sum : tensor<64xf32>
+}
+func.func @sums(%x: tensor<64x64xf32>) -> tensor<64xf32> {
+  %0 = call @sums_0(%x) : (tensor<64x64xf32>) -> tensor<64xf32>
+  // expected-remark @below {{stay apart: it reduces other dimensions than its producers do}}
+  %1 = call @sums_1(%x, %0) : (tensor<64x64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %1 : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+
+// Kernels that read nothing of each other are none of this pass's.
+// CHECK-LABEL: func.func @unrelated(
+// CHECK-COUNT-2: call @unrelated_0
+func.func private @unrelated_0(%x: tensor<64x64xf32>) -> tensor<64x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}
+func.func @unrelated(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %0 = call @unrelated_0(%x) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = call @unrelated_0(%y) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0, %1 : tensor<64x64xf32>, tensor<64x64xf32>
+}
