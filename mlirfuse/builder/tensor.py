@@ -34,6 +34,18 @@ class Scalar(Operators, ScalarBase):
     def _traced(self) -> str:
         return f"{self.name!r}, a number that is passed at run time," if self.name else "a number of run time"
 
+    def __getitem__(self, key: object) -> NoReturn:
+        raise self._has_no("dimensions to index")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # a protocol that Python or NumPy asks for
+            raise AttributeError(name)
+        raise self._has_no(repr(name))
+
+    def _has_no(self, what: str) -> MissingAttributeError:
+        hint = "numbers are operands of arithmetic; give an array for this argument of the fused function"
+        return at_user_line(MissingAttributeError(f"{self._traced()} has no {what}", hint=hint))
+
 
 class Tensor(Operators, TensorBase):
     """A traced tensor. It has a shape and a dtype and no data; operations on it build IR.

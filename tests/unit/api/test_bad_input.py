@@ -132,6 +132,16 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         lambda: call(lambda x, n: sum(x for _ in range(n)), X, 2),
     ),
     "a number as axis": (TraceError, "(?s)'ax', a number .*tuple", lambda: call(lambda x, ax: x.sum(ax), X, 1)),
+    "a number's attribute": (
+        TraceError,
+        r"(?s)'s', a number that is passed at run time, has no 'shape'.*x \+ s.shape.*give an array",
+        lambda: call(lambda x, s: x + s.shape[0], X, np.float32(2)),
+    ),
+    "a number's elements": (
+        TraceError,
+        "(?s)'s', a number .* has no dimensions to index.*give an array",
+        lambda: call(lambda x, s: x + s[None], X, 2.0),
+    ),
     "a flag": (
         TraceError,
         "(?s)'flag', a number .*truth value.*bind a flag",
