@@ -113,6 +113,18 @@ DEPTHWISE = (
     Layer("efficientnet-b0", 64, 28, 240, 240, 5, groups=240),
 )
 
+_GROUPED = (
+    ("resnext50-32x4d", 28, 256, 1, 32), ("resnext50-32x4d", 14, 512, 1, 32), ("resnext101-32x8d", 56, 256, 1, 32),
+    ("resnext101-32x8d", 56, 512, 2, 32), ("resnext101-32x8d", 14, 1024, 1, 32), ("resnext101-32x8d", 7, 2048, 1, 32),
+    ("regnety-3.2gf", 28, 216, 1, 9), ("regnety-3.2gf", 14, 576, 1, 24), ("regnetx-3.2gf", 28, 192, 1, 4),
+    ("regnetx-3.2gf", 14, 432, 1, 9), ("regnety-16gf", 28, 448, 1, 4), ("regnety-16gf", 14, 1232, 1, 11),
+)  # fmt: skip
+
+GROUPED = tuple(
+    Layer(model, 32, size, width, width, 3, stride, groups=groups) for model, size, width, stride, groups in _GROUPED
+)
+"""Groups of 8, 16, 32, 64, 24, 48 and 112 channels."""
+
 
 def _functions(layer: Layer, which: str) -> tuple[Any, Any]:
     """Our function and PyTorch's, of a pass's two arrays with channels last."""
@@ -272,13 +284,13 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
 def main() -> None:
     """Runs the layers that the options choose."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", default="resnet,others,depthwise")
+    parser.add_argument("--layers", default="resnet,others,depthwise,grouped")
     parser.add_argument("--passes", default=",".join(PASSES))
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=95, help="no new rows are awaited after that")
     parser.add_argument("--out", type=Path, default=Path("wgrad.json"))
     options = parser.parse_args()
-    sets = {"resnet": RESNET, "others": OTHERS, "depthwise": DEPTHWISE}
+    sets = {"resnet": RESNET, "others": OTHERS, "depthwise": DEPTHWISE, "grouped": GROUPED}
     jobs = [
         (layer, which)
         for which in options.passes.split(",")

@@ -94,6 +94,18 @@ class Gather:
         ]
         return prod(own)
 
+    def parts(self, dim: int, shape: Sequence[int]) -> int:
+        """The parts of a source of that shape that the elements along a dimension of the view divide it into, as the
+        groups of a convolution divide its channels; 1 for a dimension whose elements read the same parts.
+        """
+        count = 1
+        for component in (c for c, of in enumerate(self.dims) if of == dim):
+            for expr, extent in zip(self.map.results, shape, strict=True):
+                linear = coefficients(expr, len(self.components))
+                if linear is not None and linear[0][component] * self.components[component] >= extent:
+                    count *= self.components[component]
+        return count
+
     def attributes(self) -> dict[str, ir.Attribute]:
         """The op's attributes."""
         entries: dict[str, ir.Attribute] = {
@@ -128,6 +140,10 @@ class Gather:
         for component in reversed(range(start, start + len(self.basis[dim]))):
             if self.components[component] > 1:
                 moved = [axis for axis, dims in enumerate(used) if component in dims]
+                if length == 1 and len(moved) == 1 and not inside[moved[0]]:
+                    length = self._whole_run(linear[moved[0]], component, shape[moved[0]])
+                    taken.add(component)
+                    break
                 if not all(inside[axis] and linear[axis] is not None for axis in moved):
                     break
                 moves = [(steps[axis] or 0) * entry[0][component] for axis, entry in enumerate(linear) if entry]
@@ -148,6 +164,15 @@ class Gather:
                 if component not in taken and self.components[component] > 1
             ]
         return dim, max(gcd(*parts), 1)
+
+    def _whole_run(self, entry: Linear | None, component: int, extent: int) -> int:
+        """The length of runs along a component that are in bounds as a whole, or out of bounds, on an axis that the map
+        leaves.
+        """
+        if entry is None:
+            return 1
+        others = (c for number, c in enumerate(entry[0]) if number != component and self.components[number] > 1)
+        return gcd(self.components[component], extent, entry[1], *others)
 
     def _neighbours(self, linear: Sequence[Linear | None], strides: Sequence[int | None]) -> int | None:
         """The dimension of the view whose last component moves along the source's contiguous axis alone, by one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd, prod
 
@@ -81,7 +82,8 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         arrays=(len(sides[0]), len(sides[1])),
         hints=tuple(expected[d] for d in (*contraction.batch, contraction.m, contraction.n)),
         windows=tuple(
-            _windows(kernel, f, dim) for f, dim in zip(operands, (contraction.m, contraction.n), strict=True)
+            _windows(kernel, f, dim, contraction.batch)
+            for f, dim in zip(operands, (contraction.m, contraction.n), strict=True)
         ),
         operand_sums=(
             sum(each.number in contraction.sides[0] for each in sums),
@@ -160,16 +162,20 @@ def _is_check(kernel: ir.Operation, argument: ir.Value) -> bool:
     return GATHER in attributes and gather_of(ir.DictAttr(attributes[GATHER])).inside
 
 
-def _windows(kernel: ir.Operation, operand: ContractionOperand, dim: int) -> tuple[int, int] | None:
-    """Of an operand that is a gathered view the elements of its source, and those along a dimension of the operand that
-    do not read again what others read; None for other operands, and views in which the dimension is none.
+def _windows(
+    kernel: ir.Operation, operand: ContractionOperand, dim: int, batch: Sequence[int]
+) -> tuple[int, int] | None:
+    """Of an operand that is a gathered view the elements of its source that one product reads, and those along a
+    dimension of the operand that do not read again what others read; None for other operands, and views in which the
+    dimension is none.
     """
     attributes = _attributes(kernel, operand.source)
     if GATHER not in attributes or dim not in operand.axes:
         return None
-    gather = ir.DictAttr(attributes[GATHER])
-    source = ir.RankedTensorType(ir.TypeAttr(gather["source"]).value)
-    return prod(source.shape), gather_of(gather).period(operand.axes.index(dim))
+    entries = ir.DictAttr(attributes[GATHER])
+    source, gather = ir.RankedTensorType(ir.TypeAttr(entries["source"]).value), gather_of(entries)
+    parts = prod(gather.parts(operand.axes.index(d), source.shape) for d in batch if d in operand.axes)
+    return prod(source.shape) // parts, gather.period(operand.axes.index(dim))
 
 
 def _longest_step(kernel: ir.Operation, argument: ir.Value) -> int:

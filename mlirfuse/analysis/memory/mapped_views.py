@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from math import gcd
 
 from mlir import ir
@@ -44,38 +45,48 @@ class Im2col:
 
 @dataclass(frozen=True)
 class MappedView:
-    """How tensor maps describe a two-dimensional gathered view.
+    """How tensor maps describe a gathered view of two dimensions; windows of groups of channels have a batch as well.
 
     Attributes:
-        row: the view's dimension along which a copy has rows; the columns are along the other one.
+        row: the view's dimension along which a copy has rows.
+        column: the view's dimension along which it has columns.
         axes: the source's axes, from the inside out; for boxes that of the columns, that of the rows, and the others.
         im2col: the windows; None where copies are boxes.
         rows: what the rows of a box must divide; 0 for windows, which may have any rows.
+        batch: the view's dimension of groups of channels; None where there are no groups.
+        apart: channels from a group's first one to the next group's.
     """
 
     row: int
+    column: int
     axes: tuple[int, ...]
     im2col: Im2col | None = None
     rows: int = 0
+    batch: int | None = None
+    apart: int = 0
 
 
 def mapped_view(gather: Gather, shape: Sequence[int], element_bytes: int) -> MappedView | str:
     """How tensor maps copy tiles of a view of a source of that shape, contiguous along its last axis; or why not."""
-    if len(gather.basis) != 2:
-        return "the view has not two dimensions"
+    if len(gather.basis) not in (2, 3):
+        return "the view has not two dimensions, and a batch at most"
     count = len(gather.components)
     linear = [coefficients(expr, count) for expr in gather.map.results]
     if not 2 < len(shape) <= MAX_RANK or any(entry is None for entry in linear):
         return "the source's rank, or the map, is not that of windows"
     known = [entry for entry in linear if entry is not None]
-    starts = (0, len(gather.basis[0]))
-    for row in (0, 1):
-        outer = list(range(starts[row], starts[row] + len(gather.basis[row])))
-        inner = list(range(starts[1 - row], starts[1 - row] + len(gather.basis[1 - row])))
-        found = _windows(gather, shape, element_bytes, known, row, outer, inner)
-        found = found or _boxes(gather, shape, element_bytes, known, row, outer, inner)
+    numbers = [[c for c, of in enumerate(gather.dims) if of == dim] for dim in range(len(gather.basis))]
+    for row, column, *batch in permutations(range(len(gather.basis))):
+        outer, inner = numbers[row], numbers[column]
+        group = numbers[batch[0]] if batch else []
+        found = _windows(gather, shape, element_bytes, known, outer, inner, group)
         if found is not None:
-            return found
+            apart = known[-1][0][group[0]] if group else 0
+            axes = tuple(reversed(range(len(shape))))
+            return MappedView(row, column, axes, found, batch=batch[0] if batch else None, apart=apart)
+        boxes = None if batch else _boxes(gather, shape, element_bytes, known, outer, inner)
+        if boxes is not None:
+            return MappedView(row, column, boxes[0], rows=boxes[1])
     return "the map is neither that of windows, within the hardware's limits, nor that of boxes along two axes"
 
 
@@ -91,17 +102,21 @@ def _windows(
     shape: Sequence[int],
     element_bytes: int,
     linear: Sequence[Linear],
-    row: int,
     outer: Sequence[int],
     inner: Sequence[int],
-) -> MappedView | None:
+    group: Sequence[int],
+) -> Im2col | None:
+    """Windows of all channels, or of whole 128-byte rows from a group's first channel on, past the last one too."""
     spatial, extents = len(shape) - 2, gather.components
-    if len(outer) != spatial + 1 or len(inner) != spatial + 1 or spatial not in CORNERS:
+    if len(outer) != spatial + 1 or len(inner) != spatial + 1 or len(group) > 1 or spatial not in CORNERS:
         return None
-    whole = extents[outer[0]] == shape[0] and extents[inner[-1]] == shape[-1]
-    if not whole or shape[-1] * element_bytes % SWIZZLE_BYTES:
+    channels = extents[inner[-1]]
+    whole = extents[outer[0]] == shape[0] and (group or channels >= shape[-1])
+    if not whole or channels * element_bytes % SWIZZLE_BYTES:
         return None
-    if not _is_component(linear[0], outer[0]) or not _is_component(linear[-1], inner[-1]):
+    apart = [linear[-1][0][g] for g in group]
+    of_channels = [apart[0] if d in group else int(d == inner[-1]) for d in range(len(extents))]
+    if not _is_component(linear[0], outer[0]) or linear[-1] != (of_channels, 0) or min(apart, default=1) < 1:
         return None
     corner, offset = CORNERS[spatial]
     parts: list[tuple[int, int, int, int]] = []
@@ -120,7 +135,7 @@ def _windows(
             return None
         parts.append((lower, upper, step, dilation))
     lowers, uppers, steps, dilations = zip(*parts, strict=True)
-    return MappedView(row, tuple(reversed(range(len(shape)))), Im2col(lowers, uppers, steps, dilations))
+    return Im2col(lowers, uppers, steps, dilations)
 
 
 def _boxes(
@@ -128,11 +143,11 @@ def _boxes(
     shape: Sequence[int],
     element_bytes: int,
     linear: Sequence[Linear],
-    row: int,
     outer: Sequence[int],
     inner: Sequence[int],
-) -> MappedView | None:
-    """Boxes whose columns and rows run along an axis each, by the last component; the others only say where they are.
+) -> tuple[tuple[int, ...], int] | None:
+    """The source's axes, and what rows must divide, of boxes whose columns and rows run along an axis each, by the last
+    component; the others only say where they are.
 
     The hardware fills boxes with zeros that lie outside along the other axes, as the view has them.
     """
@@ -150,7 +165,7 @@ def _boxes(
     others = [axis for axis in reversed(range(len(shape))) if axis not in axes]
     if any(linear[axis][0][component] for axis in others for component in (column, step)):
         return None
-    return MappedView(row, (*axes, *others), rows=gcd(extents[step], STEP_ROWS[1]))
+    return (*axes, *others), gcd(extents[step], STEP_ROWS[1])
 
 
 def mapped_argument(attributes: ir.DictAttr, element_bytes: int) -> MappedView | str:

@@ -45,17 +45,21 @@ class Places:
         row = indices[self._mapped.row]
         row = row if first_row is None else arith.addi(row, first_row)
         self._rows = _components(row, self._gather.basis[self._mapped.row], self._gather.index_bits)
-        self._column = indices[1 - self._mapped.row]
+        self._column = indices[self._mapped.column]
+        self._group = None if self._mapped.batch is None else indices[self._mapped.batch]
 
     def of_columns(self, column: int) -> tuple[list[ir.Value], list[ir.Value]]:
         """The coordinates of the columns from that one of the tile on, the innermost first; and offsets in windows."""
         i16 = ir.IntegerType.get_signless(16)
         start = arith.addi(self._column, arith.constant(ir.IndexType.get(), column)) if column else self._column
-        group = self._gather.basis[1 - self._mapped.row]
+        group = self._gather.basis[self._mapped.column]
         *taps, channel = _components(start, group, self._gather.index_bits)
         windows = self._mapped.im2col
         if windows is None:
             return [channel, self._rows[-1], *map(self._place([*taps, channel]), self._mapped.axes[2:])], []
+        if self._group is not None:
+            first = arith.muli(arith.index_cast(channel.type, self._group), _i32(self._mapped.apart))
+            channel = arith.addi(first, channel)
         image, *pixels = self._rows
         spatial = [
             arith.addi(arith.muli(pixel, _i32(step)), _i32(lower))

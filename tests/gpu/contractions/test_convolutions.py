@@ -79,6 +79,37 @@ def test_depthwise_layers_of_integers(case: Case) -> None:
     check(case, passes(case, tuple(map(cupy.asarray, arrays)), dtype=mf.float32), arrays)
 
 
+def _grouped(images: int, size: int, channels: int, groups: int, stride: int = 1, filters: int = 0) -> Case:
+    edge = ((1, 1), (1, 1))
+    return Case(images, (size, size), channels, filters or channels, (3, 3), (stride, stride), edge, (1, 1), groups)
+
+
+GROUPED = [
+    _grouped(8, 56, 128, 32),
+    _grouped(8, 28, 256, 32),
+    _grouped(4, 56, 512, 32, 2),
+    _grouped(8, 14, 1024, 32),
+    _grouped(16, 14, 576, 24),
+    _grouped(8, 28, 192, 4),
+    _grouped(4, 28, 448, 4),
+    _grouped(8, 29, 216, 9, 2),
+    _grouped(8, 31, 128, 16, 1, 64),
+]
+"""Groups that are merged, or read in whole lines; one of 48 channels reads the channels behind the last one."""
+
+
+@pytest.mark.parametrize("case", GROUPED, ids=str)
+def test_groups_of_integers(case: Case) -> None:
+    """Merged groups, whose products of other groups' channels are zero, exactly; and the same bits again."""
+    rng = np.random.default_rng(4)
+    arrays = tuple((rng.integers(-1, 2, shape) * (rng.random(shape) < 0.3)).astype(np.float16) for shape in case.shapes)
+    on_device = tuple(map(cupy.asarray, arrays))
+    found = passes(case, on_device, dtype=mf.float32)
+    check(case, found, arrays)
+    for first, again in zip(found, passes(case, on_device, dtype=mf.float32), strict=True):
+        assert (first == again).all()
+
+
 @pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_layers_of_integers(case: Case) -> None:
     rng = np.random.default_rng(0)
@@ -90,7 +121,7 @@ def test_layers_of_integers(case: Case) -> None:
         assert (first == again).all()
 
 
-@pytest.mark.parametrize("case", LAYERS, ids=str)
+@pytest.mark.parametrize("case", [*LAYERS, *GROUPED[:2]], ids=str)
 def test_error_against_double(case: Case) -> None:
     rng = np.random.default_rng(1)
     arrays = tuple(rng.standard_normal(shape).astype(np.float16) for shape in case.shapes)

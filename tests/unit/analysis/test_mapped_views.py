@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import gcd
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from mlir import ir
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_view
 from mlirfuse.dialect.gathered_view import Gather
 from mlirfuse.interpreter.state.affine import compile_map
+from mlirfuse.support.strides import row_major
 
 SOURCE = (2, 9, 8, 64)
 
@@ -88,7 +90,7 @@ def test_permuted_axes(context: ir.Context) -> None:
     with context:
         r, s, k, c = (ir.AffineExpr.get_dim(d) for d in range(4))
         filters = Gather(((3, 3, 128), (40,)), ir.AffineMap.get(4, 0, [k, r, s, c]))
-        assert mapped_view(filters, (128, 3, 3, 40), 2) == MappedView(0, (3, 0, 2, 1), rows=128)
+        assert mapped_view(filters, (128, 3, 3, 40), 2) == MappedView(0, 1, (3, 0, 2, 1), rows=128)
         assert isinstance(mapped_view(filters, (192, 3, 3, 40), 2), str)
 
 
@@ -102,7 +104,7 @@ def test_boxes_of_classes(context: ir.Context) -> None:
     """Boxes are placed by the components that they do not run along, past the filter's end too."""
     with context:
         view = filters_of_classes(128, 64)
-        assert mapped_view(view, (128, 3, 3, 64), 2) == MappedView(0, (3, 0, 2, 1), rows=128)
+        assert mapped_view(view, (128, 3, 3, 64), 2) == MappedView(0, 1, (3, 0, 2, 1), rows=128)
         index_of = compile_map(view.map)
         for row, column in product(range(0, 512, 128), range(0, 256, 64)):
             rows = np.unravel_index(row + np.arange(128)[:, None], (2, 2, 128))
@@ -125,3 +127,25 @@ def test_periods_of_windows(context: ir.Context) -> None:
         view = windows(SOURCE, (7, 6), (3, 3), (1, 1), (1, 1), (0, 0))
         assert view.period(0) == 2 * 7 * 6
         assert view.period(1) == 64
+
+
+def windows_of_groups(groups: int, apart: int, channels: int) -> Gather:
+    """Windows of groups of so many channels, a copy of which has `channels`."""
+    g, n, p, q, r, s, c = (ir.AffineExpr.get_dim(d) for d in range(7))
+    basis = ((groups,), (2, 7, 6), (3, 3, channels))
+    return Gather(basis, ir.AffineMap.get(7, 0, [n, p + r, q + s, g * apart + c]))
+
+
+def test_groups_of_channels(context: ir.Context) -> None:
+    """Lines of a group's channels, and of channels of the next groups behind them, past the last one too."""
+    with context:
+        for apart, channels, total in ((64, 64, 128), (48, 64, 96), (112, 128, 224)):
+            view = windows_of_groups(2, apart, channels)
+            mapped = mapped_view(view, (2, 9, 8, total), 2)
+            assert isinstance(mapped, MappedView)
+            assert (mapped.batch, mapped.row, mapped.column, mapped.apart) == (0, 1, 2, apart)
+            assert view.parts(0, (2, 9, 8, total)) == 2
+            assert view.parts(1, (2, 9, 8, total)) == 2  # images; pixels overlap
+            assert view.unit((2, 9, 8, total), row_major((2, 9, 8, total))) == (2, gcd(apart, channels))
+        assert isinstance(mapped_view(windows_of_groups(2, 48, 48), (2, 9, 8, 96), 2), str)
+        assert isinstance(mapped_view(windows_of_groups(1, 64, 64), (2, 9, 8, 64), 2), MappedView)

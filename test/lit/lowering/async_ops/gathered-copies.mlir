@@ -20,6 +20,28 @@ gpu.module @windows {
 
 // -----
 
+// Windows of groups of 48 channels, of which a copy has 64: the tile's group says at which channel they begin.
+// CHECK-LABEL: gpu.func @groups
+// CHECK-SAME: !llvm.ptr {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 64, 64>, dims = array<i64: 3, 2, 1, 0>, im2col = array<i64: -1, -1, -1, -1, 1, 1>}}
+// CHECK: %[[GROUP:.*]] = arith.index_cast %arg2 : index to i32
+// CHECK: %[[FIRST:.*]] = arith.muli %[[GROUP]], %c48_i32
+// CHECK: %[[CHANNEL:.*]] = arith.addi %[[FIRST]], %{{.*}} : i32
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %{{.*}}, %{{.*}}, box[%[[CHANNEL]], %{{.*}}, %{{.*}}, %{{.*}}] im2col[%{{.*}}, %{{.*}}]
+gpu.module @groups {
+  gpu.func @groups(%x: memref<2x8x8x96xf16>, %stage: index, %g: index, %m: index, %k: index)
+      workgroup(%ring: memref<2x64x64xf16, #gpu.address_space<workgroup>>, %full: memref<2xi64, #gpu.address_space<workgroup>>) kernel {
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 2, 2, 8, 8, 3, 3, 64>, ranks = array<i64: 1, 3, 3>,
+        map = affine_map<(g, n, p, q, r, s, c) -> (n, p + r - 1, q + s - 1, g * 48 + c)>}
+        : (memref<2x8x8x96xf16>) -> memref<2x128x576xf16, strided<[16, 16, 1]>>
+    "fuse.async_load"(%view, %ring, %stage, %full, %g, %m, %k) {dims = array<i64: 1, 2>}
+        : (memref<2x128x576xf16, strided<[16, 16, 1]>>, memref<2x64x64xf16, #gpu.address_space<workgroup>>, index,
+           memref<2xi64, #gpu.address_space<workgroup>>, index, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
 // Filters by taps and filters: boxes of an ordinary map of four dimensions.
 // CHECK-LABEL: gpu.func @filters
 // CHECK-SAME: box = array<i64: 64, 64, 1, 1>, dims = array<i64: 3, 0, 2, 1>

@@ -1,0 +1,67 @@
+"""Views of values whose groups are counted otherwise, and copies of such views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from mlir import ir
+from mlir.dialects import linalg, tensor
+
+from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, copy_body
+from mlirfuse.support.rewriting import defining_op
+
+
+def regrouped(value: ir.Value, run: range, extents: Sequence[int]) -> ir.Value:
+    """A view of a value with axes of other extents, of the same product, in place of a run of its axes."""
+    type_, maker = ir.RankedTensorType(value.type), defining_op(value)
+    if maker is not None and maker.name == EXPAND and list(run) in reassociation(maker):
+        groups, source = reassociation(maker), maker.operands[0]
+    else:
+        groups = [[axis] for axis in range(run.start)] + [list(run)] + [[axis] for axis in range(run.stop, type_.rank)]
+        source = _collapsed(value, groups)
+    shape = [*type_.shape[: run.start], *extents, *type_.shape[run.stop :]]
+    shift, own = len(extents) - len(run), list(range(run.start, run.start + len(extents)))
+    new = [own if g == list(run) else [a if a < run.start else a + shift for a in g] for g in groups]
+    if all(len(group) == 1 for group in new):
+        return source
+    return tensor.ExpandShapeOp(ir.RankedTensorType.get(shape, type_.element_type), source, new, [], shape).result
+
+
+def _collapsed(value: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
+    type_ = ir.RankedTensorType(value.type)
+    if len(groups) == type_.rank:
+        return value
+    shape = [prod(type_.shape[axis] for axis in group) for group in groups]
+    return tensor.CollapseShapeOp(ir.RankedTensorType.get(shape, type_.element_type), value, groups).result
+
+
+def reassociation(op: ir.Operation) -> list[list[int]]:
+    """The axes that a reshape joins, or splits, by the axis of the fewer."""
+    return [[ir.IntegerAttr(a).value for a in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
+
+
+def copy_of(view: ir.Value) -> ir.Value:
+    """A copy of a gathered view, which is in memory."""
+    type_ = ir.RankedTensorType(view.type)
+    copy = _pointwise(view, type_.element_type)
+    block = copy.regions[0].blocks.append(*[type_.element_type] * 2, arg_locs=[ir.Location.current] * 2)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([block.arguments[0]])
+    return copy.results[0]
+
+
+def elementwise(op: ir.Operation, value: ir.Value) -> ir.Value:
+    """An elementwise op of one operand, of another operand."""
+    new = _pointwise(value, ir.RankedTensorType(op.results[0].type).element_type)
+    copy_body(op, new.operation)
+    return new.results[0]
+
+
+def _pointwise(value: ir.Value, element: ir.Type) -> linalg.GenericOp:
+    """An elementwise op without a body."""
+    shape = list(ir.RankedTensorType(value.type).shape)
+    init = tensor.EmptyOp(shape, element).result
+    maps = ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(shape)))] * 2)
+    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
+    return linalg.GenericOp([init.type], [value], [init], maps, kinds)
