@@ -6,7 +6,7 @@ Operands are broadcast as late as possible, so that a value of one number a row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -90,10 +90,14 @@ class TileEmitter:
             structure, self.combine_input(structure), self.initial(structure)
         )
 
-    def reduce(self, structure: OpStructure, elements: ir.Value, initial: ir.Value) -> ir.Value:
-        """Reduces a tile over the reduced dimensions of a reduction; the result keeps them with extent 1."""
+    def reduce(
+        self, structure: OpStructure, elements: ir.Value, initial: ir.Value, among: Collection[int] | None = None
+    ) -> ir.Value:
+        """Reduces a tile over the reduced dimensions of a reduction, or over some of them; the result keeps them with
+        extent 1.
+        """
         op_name = combiner_of(structure).name
-        dims = sorted(self.space.reduced[structure.op])
+        dims = sorted(self.space.reduced[structure.op] if among is None else among)
         kept = [d for d in range(self.space.rank) if d not in dims]
         shape = [ir.VectorType(elements.type).shape[d] for d in kept]
         element = ir.VectorType(elements.type).element_type

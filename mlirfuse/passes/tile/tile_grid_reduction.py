@@ -30,8 +30,9 @@ class FuseTileGridReduction(Pass):
     """Turns a kernel on tensors into a tile program of resident blocks that loop over the reduced rows together.
 
     Requires `fuse.schedule` with a `persistent_loop`. A reduction over the looped dimensions becomes a tile of partial
-    results that an `scf.for` carries, of one row where threads are unrolled over a tile's rows; everything else that
-    varies along them runs once a tile, reductions inside of it included. Each block that has tiles stores its partial
+    results that an `scf.for` carries, with extent 1 in the dimensions that a thread alone has all of a tile along, over
+    which it is reduced first; everything else that varies along them runs once a tile, reductions inside of it
+    included. A block takes every so many-th tile, or `consecutive` ones. Each block that has tiles stores its partial
     results to a workspace argument. When all have arrived, the blocks add them up, a slice of the columns each
     (`grid_reduction = "grid_sync"`), or the one that arrives last does (`"last_block"`), and run the ops that depend on
     the reductions. With `"atomics"` the blocks add their partial results atomically to a few rows of sums

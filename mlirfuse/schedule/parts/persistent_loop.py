@@ -55,7 +55,7 @@ class PersistentLoop:
     """A loop of resident blocks over the tiles of some dimensions.
 
     Attributes:
-        dims: the looped dimensions; block b takes tiles b, b + blocks, b + 2 blocks, ...
+        dims: the looped dimensions; block b takes tiles b, b + blocks, b + 2 blocks, ...; see `consecutive`.
         grid_reduction: one of `GRID_REDUCTIONS`.
         second_stage_tile: extents of the tiles in which partials are added up: blocks along the first of `dims`,
             1 along its others, and a slice of the dimensions that are kept.
@@ -78,6 +78,8 @@ class PersistentLoop:
         streamed: whether a step decides if the loop reads little enough for its tiles to leave the L2 first.
         chunk: tiles of a chunk of the dynamic tail, which blocks share: each chunk has a partial of its own; 0 where
             all tiles are given out from the start. With a second stage of `SHARING`, no period, and not peeled.
+        consecutive: whether a block takes tiles that follow each other in place of every so many, so that the L1 has
+            what their windows have in common. With one stage, not peeled, and without a dynamic tail.
     """
 
     dims: tuple[int, ...]
@@ -94,6 +96,7 @@ class PersistentLoop:
     row_values: str = "registers"
     streamed: bool = False
     chunk: int = 0
+    consecutive: bool = False
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this persistent loop illegal for tiles of that layout, or None."""
@@ -126,6 +129,8 @@ class PersistentLoop:
             return f"chunks of {self.chunk} tiles: chunk must be at least 0"
         if self.chunk and (self.grid_reduction not in SHARING or self.period or self.peeled):
             return f"a dynamic tail takes grid_reduction {' or '.join(SHARING)}, no period, and no peeled loop"
+        if self.consecutive and (self.stages > 1 or self.peeled or self.chunk):
+            return "a block takes consecutive tiles with one stage, no peeled loop, and no dynamic tail only"
         if self.period < 0:
             return f"a partial every {self.period} tiles: period must be at least 0"
         if not 1 <= self.second_stage_reads <= MOST_READS:

@@ -18,6 +18,7 @@ from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import Count, KernelFrame, count_expr, dynamic_extent, ragged_dims, tile_offsets
+from mlirfuse.tiling.reduction.block_tiles import consecutive_tiles
 from mlirfuse.tiling.reduction.compensated_sums import CompensatedSums
 from mlirfuse.tiling.reduction.reduction_ops import (
     apply,
@@ -127,9 +128,16 @@ class BlockLoop:
             periods = arith.DivUIOp(least, index(self.period)).result
         if self.semaphores is not None and self.chunk:
             return self._emit_with_tail(block, column, partials, self.semaphores)
-        accumulators = self._emit_loop(column, partials, (block, self.tiles, self.blocks), periods, block)
+        accumulators = self._emit_loop(column, partials, self._bounds(block), periods, block)
         self._store_last_partials(column, accumulators, periods, block)
         return index(SUM_ROWS) if self._uses_atomics else self._row(periods, self._blocks_with_partials)
+
+    def _bounds(self, block: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """The first tile of a block, the end of its tiles, and the step from one to the next."""
+        assert self.schedule.persistent_loop is not None  # checked by the pass
+        if self.schedule.persistent_loop.consecutive:
+            return consecutive_tiles(block, self.tiles, self.blocks)
+        return block, self.tiles, self.blocks
 
     def _emit_with_tail(
         self, block: ir.Value, column: TileEmitter, partials: Sequence[ir.Value], semaphores: ir.Value
@@ -336,15 +344,16 @@ class BlockLoop:
 
         The rows that a thread is unrolled over are reduced first, so that a thread keeps one accumulator for them.
         """
-        if not self._is_alone(s):
+        alone = self._alone(s)
+        if not alone:
             return combine(s, partial, emitter.combine_input(s), mask)
         elements = masked(s, emitter.combine_input(s), mask)
-        return combine(s, partial, emitter.reduce(s, elements, neutral_scalar(s)), None)
+        return combine(s, partial, emitter.reduce(s, elements, neutral_scalar(s), alone), None)
 
-    def _is_alone(self, s: OpStructure) -> bool:
-        """Whether one thread holds all rows of a tile that a reduction combines, and there are several."""
-        dims = self.space.reduced[s.op]
-        return self.schedule.layout.is_alone(dims) and any(self.tile[d] > 1 for d in dims)
+    def _alone(self, s: OpStructure) -> frozenset[int]:
+        """The reduced dimensions of which one thread holds all of a tile, if that is several elements; or else none."""
+        alone = frozenset(d for d in self.space.reduced[s.op] if self.schedule.layout.is_alone([d]))
+        return alone if any(self.tile[d] > 1 for d in alone) else frozenset()
 
     def _inside(self, transfers: TileTransfers) -> ir.Value | None:
         """Mask of a tile's elements in bounds of the looped dimensions; None if the tile is always whole.
@@ -363,9 +372,7 @@ class BlockLoop:
 
     def _extents(self, s: OpStructure) -> Shape:
         """Extents of the tile that is carried for a reduction."""
-        dims = {d for d in self.space.loops[s.op] if d is not None}
-        if self._is_alone(s):
-            dims -= self.space.reduced[s.op]
+        dims = {d for d in self.space.loops[s.op] if d is not None} - self._alone(s)
         return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
 
     def _store_partial(self, s: OpStructure, partial: ir.Value, buffer: ir.Value, row: ir.Value) -> None:

@@ -1,0 +1,73 @@
+// RUN: mlirfuse-opt --fuse-tile-grid-reduction --canonicalize --cse --split-input-file %s | FileCheck %s
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#col = affine_map<(d0, d1, d2) -> (d2)>
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 2, 1, 16>, warps = array<i64: 2, 1, 1>, repeats = array<i64: 1, 6, 1>, blocks = array<i64: 1, 1, 1>}
+#second_stage = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 4, 1, 8>, warps = array<i64: 2, 1, 1>, repeats = array<i64: 1, 1, 1>, blocks = array<i64: 1, 1, 1>}
+// A thread has six neighbours of a tile along the second dimension, which it adds up before its accumulators. Rows along
+// the first dimension are of several threads, which are added up behind the loop.
+// CHECK-LABEL: func.func private @runs_0_kernel(
+// CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK: scf.forall (%[[B:.*]]) in (4)
+// Of the eight tiles each block takes two that follow each other.
+// CHECK: %[[MINE:.*]] = arith.minui %[[B]], %[[C4]]
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[MINE]], %[[C8]]
+// CHECK: %[[FIRST:.*]] = arith.divui %[[BEFORE]], %[[C4]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[B]], %[[C1]]
+// CHECK: %[[OTHERS:.*]] = arith.minui %[[NEXT]], %[[C4]]
+// CHECK: %[[THEN:.*]] = arith.muli %[[OTHERS]], %[[C8]]
+// CHECK: %[[END:.*]] = arith.divui %[[THEN]], %[[C4]]
+// CHECK: %[[SUMS:.*]] = scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %[[C1]] iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<4x1x64xf32>)
+// CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %{{.*}}, %{{.*}} [1] : vector<4x6x64xf32> to vector<4x64xf32>
+// CHECK: %[[ALONE:.*]] = vector.shape_cast %[[PART]] : vector<4x64xf32> to vector<4x1x64xf32>
+// CHECK: arith.addf %[[ACC]], %[[ALONE]]
+// CHECK: vector.multi_reduction <add>, %[[SUMS]], %{{.*}} [0, 1] : vector<4x1x64xf32> to vector<64xf32>
+func.func @runs(%x: tensor<16x12x64xf32>) -> tensor<64xf32> {
+  %0 = call @runs_0(%x) : (tensor<16x12x64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @runs_0(%x: tensor<16x12x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>,
+    fuse.schedule = {tile = array<i64: 4, 6, 64>, layout = #layout, persistent_loop = {dims = array<i64: 0, 1>, grid_reduction = "second_kernel", blocks = 4 : i64, consecutive = true, second_stage_tile = array<i64: 8, 1, 32>, second_stage_layout = #second_stage}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "reduction", "parallel"]}
+       ins(%x : tensor<16x12x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#col = affine_map<(d0, d1, d2) -> (d2)>
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 1, 2, 16>, warps = array<i64: 2, 1, 1>, repeats = array<i64: 2, 3, 1>, blocks = array<i64: 1, 1, 1>}
+#second_stage = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 4, 1, 8>, warps = array<i64: 2, 1, 1>, repeats = array<i64: 1, 1, 1>, blocks = array<i64: 1, 1, 1>}
+// Neighbours that other threads are between are accumulated each by itself, of every so many-th tile.
+// CHECK-LABEL: func.func private @shared_0_kernel(
+// CHECK: scf.forall (%[[B:.*]]) in
+// CHECK: scf.for %{{.*}} = %[[B]] to %{{.*}} iter_args(%{{.*}}) -> (vector<4x6x64xf32>)
+// CHECK-NOT: vector.multi_reduction
+// CHECK: scf.yield
+func.func @shared(%x: tensor<16x12x64xf32>) -> tensor<64xf32> {
+  %0 = call @shared_0(%x) : (tensor<16x12x64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @shared_0(%x: tensor<16x12x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>,
+    fuse.schedule = {tile = array<i64: 4, 6, 64>, layout = #layout, persistent_loop = {dims = array<i64: 0, 1>, grid_reduction = "second_kernel", blocks = 4 : i64, second_stage_tile = array<i64: 8, 1, 32>, second_stage_layout = #second_stage}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "reduction", "parallel"]}
+       ins(%x : tensor<16x12x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
