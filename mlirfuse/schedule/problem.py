@@ -104,6 +104,8 @@ class Problem:
         transposed: the traffic that is contiguous along another dimension; None if there is none.
         arrays: what the kernel reads and writes, and how it lies in memory.
         instructions: thread instructions an element of the space, without accesses to memory.
+        sliding_instructions: the same where elements of the space share what is computed of one element of an array:
+            for each element of the space, and for each that a thread reads.
         special: of special functions, the same.
         double: operations in double precision, the same.
         repeated: the same three of what is computed beyond once where each reduction, and the results, need a pass of
@@ -133,6 +135,7 @@ class Problem:
     transposed: TransposedProblem | None = None
     arrays: tuple[ArrayAccess, ...] = ()
     instructions: float = 0.0
+    sliding_instructions: tuple[float, float] = (0.0, 0.0)
     special: float = 0.0
     double: float = 0.0
     repeated: tuple[float, float, float] = (0.0, 0.0, 0.0)

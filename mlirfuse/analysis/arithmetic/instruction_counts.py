@@ -86,7 +86,7 @@ def instructions_of(op: ir.Operation) -> Instructions:
         return Instructions()
     total = Instructions()
     for inner in nested(op)[1:]:
-        plain, special = _count(op, inner)
+        plain, special = instruction_count(op, inner)
         if any(isinstance(result.type, ir.F64Type) for result in inner.results):
             total += Instructions(double=plain + 10 * special)
         else:
@@ -94,8 +94,10 @@ def instructions_of(op: ir.Operation) -> Instructions:
     return total
 
 
-def _count(generic: ir.Operation, op: ir.Operation) -> tuple[float, float]:
-    """Of one op in the body of a `linalg.generic`; what is the same for all elements is computed once."""
+def instruction_count(generic: ir.Operation, op: ir.Operation) -> tuple[float, float]:
+    """Plain and special instructions of one op in the body of a `linalg.generic`; what is the same for all elements is
+    computed once.
+    """
     if op.results and _is_invariant(op.results[0], generic):
         return 0.0, 0.0
     if op.name == "arith.divf":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
+from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instruction_count, instructions_of
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
@@ -83,3 +83,32 @@ def _needed(
                 found.add(maker)
                 stack.append(maker)
     return found
+
+
+def sliding_instructions(space: IterationSpace, structures: Sequence[OpStructure]) -> tuple[float, float]:
+    """Plain instructions for each element of the space, and for each that a thread reads, where elements of the space
+    that read the same element of an array share what is computed of it alone. Products that additions may take are
+    none of their own.
+    """
+    each = read = 0.0
+    whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+    for s in structures:
+        if not whole <= set(space.loops[s.op]) or s.op.name != "linalg.generic":
+            continue
+        body = s.op.regions[0].blocks[0]
+        sources: dict[ir.Value, frozenset[ir.Value]] = {argument: frozenset({argument}) for argument in body.arguments}
+        for op in (inner.operation for inner in body.operations):
+            found = frozenset[ir.Value]().union(*(sources.get(operand, ()) for operand in op.operands))
+            sources.update(dict.fromkeys(op.results, found))
+            count, _ = instruction_count(s.op, op)
+            if len(found) == 1:
+                read += max(count, 1.0)
+            elif not _joins_addition(op):
+                each += count
+    return each, read
+
+
+def _joins_addition(op: ir.Operation) -> bool:
+    """Whether an op is a product that may become part of the addition that takes it."""
+    uses = [use.owner.operation.name for result in op.results for use in result.uses]
+    return op.name == "arith.mulf" and "contract" in str(op.attributes["fastmath"]) and uses == ["arith.addf"]

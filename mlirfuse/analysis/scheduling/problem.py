@@ -16,9 +16,9 @@ from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays
 from mlirfuse.analysis.scheduling.array_accesses import array_access
-from mlirfuse.analysis.scheduling.instructions import pass_instructions
+from mlirfuse.analysis.scheduling.instructions import pass_instructions, sliding_instructions
 from mlirfuse.analysis.scheduling.live import live_bytes
-from mlirfuse.analysis.scheduling.windows import Place, places_of, windows_access
+from mlirfuse.analysis.scheduling.windows import Place, places_of, sliding_access, windows_access
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.errors import ScheduleError
@@ -43,6 +43,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     returned = body(kernel)[-1].operands
     work = pass_instructions(space, structures, depths, returned)
     live = live_bytes(space, structures, depths, returned)
+    slides = any(o.access.slides for o in operands)
     return Problem(
         extents=space.extents,
         reduced=space.reduced_dims,
@@ -64,6 +65,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
         arrays=tuple(o.access for o in operands),
         instructions=work.once.plain,
+        sliding_instructions=sliding_instructions(space, structures) if slides else (0.0, 0.0),
         special=work.once.special,
         double=work.once.double,
         repeated=(work.again.plain, work.again.special, work.again.double),
@@ -259,9 +261,12 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
         windows = None
-        if value in places:
+        if GATHER in attributes[value]:
             source = ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(attributes[value][GATHER])["source"]).value)
-            windows = windows_access(source, views[numbers[value], axes], axes, operand.alignment)
+            if value in places:
+                windows = windows_access(source, views[numbers[value], axes], axes, operand.alignment)
+            elif (sliding := sliding_access(source, attributes[value], axes, operand.alignment)) is not None:
+                operand.access = sliding
         if windows is not None:
             if (numbers[value], axes) in joined:
                 continue

@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import Gather, gather_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.support.affine_expressions import single_dim
+from mlirfuse.support.affine_expressions import coefficients, single_dim
 from mlirfuse.support.dtypes import from_mlir
 
 Place = tuple[int, int, int]
@@ -68,4 +68,50 @@ def windows_access(
         written=False,
         is_contiguous=False,
         windows=tuple(windows),
+    )
+
+
+def sliding_access(
+    source: ir.RankedTensorType, known: dict[str, ir.Attribute], axes: Sequence[int | None], alignment: int
+) -> ArrayAccess | None:
+    """A gathered view whose windows move along two of its dimensions on some axis of its contiguous source; None for
+    another argument.
+
+    Args:
+        source: the type of the view's source.
+        known: the attributes of the argument.
+        axes: the dimension of the kernel's space that runs along each dimension of the view.
+        alignment: bytes that the array's address is a multiple of.
+    """
+    if GATHER not in known or "strides" in ir.DictAttr(known[GATHER]):
+        return None
+    gather = gather_of(ir.DictAttr(known[GATHER]))
+    if any(len(group) != 1 for group in gather.basis) or gather.inside:
+        return None
+    dims, strides, steps, slides = [], [], list[int](), list[tuple[int, int] | None]()
+    for axis, expr in enumerate(gather.map.results):
+        linear = coefficients(expr, len(axes))
+        if linear is None:
+            return None
+        moved = [(along, c) for along, c in zip(axes, linear[0], strict=True) if along is not None and c]
+        if len(moved) > 2 or any(c < 1 for _, c in moved):
+            return None
+        if moved:
+            (along, step), *others = moved
+            dims.append(along)
+            strides.append(step * prod(source.shape[axis + 1 :]))
+            steps.append(step)
+            slides.append(others[0] if others else None)
+    used = [*dims, *(slide[0] for slide in slides if slide is not None)]
+    if not any(slides) or len(set(used)) != len(used):
+        return None
+    return ArrayAccess(
+        tuple(dims),
+        tuple(strides),
+        from_mlir(source.element_type).bytes,
+        alignment,
+        written=False,
+        is_contiguous=False,
+        windows=tuple((step, (0,)) for step in steps),
+        slides=tuple(slides),
     )

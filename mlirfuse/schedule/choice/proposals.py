@@ -13,6 +13,7 @@ from mlirfuse.schedule.elementwise import elementwise_schedules
 from mlirfuse.schedule.grid.candidates import SQUEEZED, grid_candidates
 from mlirfuse.schedule.grid.complete import complete
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
+from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.orders.candidates import ordered_candidates
@@ -125,6 +126,7 @@ def loops(problem: Problem, target: Target) -> Iterator[Schedule]:
                     yield schedule
             if found or loop.inner or problem.loop_is_optional:
                 break
+    yield from sliding_loops(problem, loop, target)
     finer = finer_schedule(problem, target)
     if finer is not None:
         yield finer

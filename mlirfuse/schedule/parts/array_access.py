@@ -21,6 +21,8 @@ class ArrayAccess:
         is_contiguous: whether its axes are those of a contiguous array.
         windows: of windows of an array, which overlap, for each axis how far apart those of neighbours are, and which
             elements each has, in elements of the array; empty where each element of the space reads one element.
+        slides: of an array with `windows`, for each axis another dimension of the space along which windows move, and
+            how far apart those of neighbours are along it, or None; empty where no axis has one.
     """
 
     dims: tuple[int, ...]
@@ -30,12 +32,22 @@ class ArrayAccess:
     written: bool
     is_contiguous: bool
     windows: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    slides: tuple[tuple[int, int] | None, ...] = ()
 
     def elements(self, sides: Sequence[int]) -> int:
         """Elements that a box of the space reads, by the box's sides in all dimensions of the space."""
         if not self.windows:
             return prod(sides[d] for d in self.dims)
-        return prod(_covered(sides[d], *window) for d, window in zip(self.dims, self.windows, strict=True))
+        slides = self.slides or (None,) * len(self.dims)
+        return prod(
+            _covered(sides[d], step, offsets if slide is None else _moved(offsets, slide[1], sides[slide[0]]))
+            for d, (step, offsets), slide in zip(self.dims, self.windows, slides, strict=True)
+        )
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The two dimensions of each axis along which windows move in two, the innermost in memory first."""
+        return [(d, slide[0]) for d, slide in zip(self.dims, self.slides, strict=False) if slide is not None][::-1]
 
     @property
     def taps(self) -> int:
@@ -59,6 +71,9 @@ class ArrayAccess:
         for dim, stride in zip(reversed(self.dims), reversed(self.strides), strict=True):
             found[dim] = inner if stride is None else stride
             inner = max(inner, found[dim] * extents[dim])
+        for dim, slide, (step, _) in zip(self.dims, self.slides, self.windows, strict=False):
+            if slide is not None:
+                found[slide[0]] = found[dim] // step * slide[1]
         return found
 
     def run(self, tile: Sequence[int], extents: Sequence[int]) -> int:
@@ -80,3 +95,9 @@ def _covered(count: int, step: int, offsets: tuple[int, ...]) -> int:
     alone = min(count, max(offsets) - min(offsets) + 1)  # with more of them, each adds as many as the last one of these
     found = {number * step + offset for number in range(alone) for offset in offsets}
     return len(found) + (count - alone) * len({offset % step for offset in offsets})
+
+
+@lru_cache(maxsize=256)
+def _moved(offsets: tuple[int, ...], step: int, count: int) -> tuple[int, ...]:
+    """The elements that so many windows have together whose first elements are a step apart."""
+    return tuple(sorted({number * step + offset for number in range(count) for offset in offsets}))

@@ -110,6 +110,17 @@ def test_groups_of_integers(case: Case) -> None:
         assert (first == again).all()
 
 
+@pytest.mark.parametrize("case", DEPTHWISE, ids=str)
+def test_depthwise_gradients_of_filters(case: Case) -> None:
+    """Threads with runs of pixels, whose sums leave in half precision: all of them are small whole numbers."""
+    rng = np.random.default_rng(3)
+    x, _, dy = ((rng.integers(-1, 2, s) * (rng.random(s) < 0.3)).astype(np.float16) for s in case.shapes)
+    fused = mf.fuse(lambda x, dy: mf.conv2d_wgrad(x, dy, kernel_size=case.taps, **case.parameters))
+    found = [cupy.asnumpy(fused(cupy.asarray(x), cupy.asarray(dy))) for _ in range(2)]
+    assert (found[0] == wgrad(case, x.astype(np.float64), dy.astype(np.float64))).all()
+    assert (found[0] == found[1]).all()
+
+
 @pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_layers_of_integers(case: Case) -> None:
     rng = np.random.default_rng(0)

@@ -137,8 +137,10 @@ def _of_block(
 
 def held_elements(array: ArrayAccess, layout: BlockedLayout) -> int:
     """Elements that a thread accesses: of windows, those of neighbouring elements of the space together."""
-    sides = [layout.neighbours(d) * layout.vector[d] for d in range(layout.rank)]
-    return array.elements(sides) * prod(layout.fragments(d) // layout.neighbours(d) for d in array.dims)
+    pieces = [1 if layout.is_alone([d]) else layout.fragments(d) // layout.neighbours(d) for d in range(layout.rank)]
+    sides = [layout.fragments(d) // pieces[d] * layout.vector[d] for d in range(layout.rank)]
+    along = (*array.dims, *(slide for _, slide in array.pairs))
+    return array.elements(sides) * prod(pieces[d] for d in along)
 
 
 def thread_access(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> int:

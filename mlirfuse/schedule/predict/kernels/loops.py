@@ -17,6 +17,7 @@ from mlirfuse.schedule.predict.counts.instructions import (
     own_waits,
 )
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
+from mlirfuse.schedule.predict.counts.windows import add_sliding_elements, add_sliding_traffic, slides
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
     DIVIDE_INSTRUCTIONS,
@@ -45,8 +46,12 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     total = prod(extents)
     work.read, work.written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
     loop = next(p for p in (problem.persistent_loop, problem.finer_loop) if p is not None and p.dims == plan.dims)
-    _traffic(work, schedule, problem, extents, clusters * prod(schedule.tile) * loop.column_bytes)
-    _steps(work, schedule, problem, loop, every, ceil(every / clusters))
+    steps = ceil(every / clusters)
+    if slides(problem):
+        add_sliding_traffic(work, schedule, problem, extents, steps, device)
+    else:
+        _traffic(work, schedule, problem, extents, clusters * prod(schedule.tile) * loop.column_bytes)
+    _steps(work, schedule, problem, loop, every, steps)
     stored = ceil(every / clusters / plan.period) if plan.period and plan.grid_reduction != "second_kernel" else 1
     partials = clusters * stored
     _second_stage(work, plan, loop, extents, partials, slots)
@@ -73,11 +78,15 @@ def _steps(
     inner, once = exchanges(inside, layout, problem), exchanges(outside, layout, problem)
     within = max(1, problem.dependent_reductions - 1) if inside else 0
     staged = plan.stages > 1
-    reads, writes = arrays(problem)
-    count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
     covered = every * prod(layout.extents)
-    count += add_strided(work, strided(schedule, problem, known_extents(problem))) / covered
-    add_elements(work, problem, covered, count)
+    waits = own_waits(problem, layout)
+    if slides(problem):
+        waits = add_sliding_elements(work, schedule, problem, covered)
+    else:
+        reads, writes = arrays(problem)
+        count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
+        count += add_strided(work, strided(schedule, problem, known_extents(problem))) / covered
+        add_elements(work, problem, covered, count)
     each: float = STEP_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0)
     if plan.period:
         each += (RESTART_INSTRUCTIONS + PERIOD_INSTRUCTIONS / plan.period) * layout.elements_per_thread
@@ -89,7 +98,7 @@ def _steps(
     add_exchanges(work, inner, every * layout.cluster)
     add_exchanges(work, once, work.blocks)
     work.rounds = 1 + (steps - 1) / max(1, plan.stages - 1)
-    work.waits = steps * (own_waits(problem, layout) + inner.waits) + once.waits
+    work.waits = steps * (waits + inner.waits) + once.waits
     work.barriers = steps * within * inner.meets + once.meets
     work.cluster_barriers = steps * within * inner.joins
     work.releases = steps * inner.joins * (work.written > 0)

@@ -1,0 +1,78 @@
+"""What a loop over tiles adds to the work of a kernel whose windows slide along dimensions of its space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, prod
+
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.machine import PARTITIONS
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access, traffic
+from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.predict.counts.space import known_extents
+from mlirfuse.schedule.predict.device import Device
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOST
+from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+
+
+def slides(problem: Problem) -> bool:
+    """Whether windows of an array slide along dimensions of the space."""
+    return any(a.slides for a in problem.arrays)
+
+
+def add_sliding_traffic(
+    work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], steps: int, device: Device
+) -> None:
+    """Sets the bytes that blocks move which loop over so many tiles each.
+
+    Of consecutive tiles the L1 has what windows have in common, as far as there is room for the windows of a row of
+    tiles, and other reads have not displaced it.
+    """
+    plan = schedule.persistent_loop
+    assert plan is not None
+    read = [a for a in problem.arrays if not a.written]
+    work.read = sum(a.bytes * a.elements(extents) for a in read)
+    moved = traffic(schedule, read, extents)
+    work.l2_read, work.l2_written, work.l1 = max(work.read, moved.read), work.written, moved.l1
+    if not plan.consecutive:
+        return
+    taken, row, left = list(schedule.tile), list(schedule.tile), steps
+    for d in reversed(plan.dims):
+        along = min(left, ceil(extents[d] / taken[d]))
+        taken[d] = min(extents[d], along * taken[d])
+        if left == steps:
+            row[d] = taken[d]
+        left //= along
+    once = work.blocks * _bytes(read, taken)
+    on_sm = work.resident * _bytes(read, row)
+    lost = max(LOST, missing(on_sm, device.target.shared_per_sm))
+    work.l2_read = min(work.l2_read, max(work.read, once + lost * (moved.read - once)))
+
+
+def add_sliding_elements(work: Work, schedule: Schedule, problem: Problem, covered: int) -> float:
+    """Adds the instructions for so many elements, padding included, of which a thread's share what they read.
+
+    Each partition of an SM takes whole warps: the one with the most is the last.
+
+    Returns:
+        Instructions of one thread that wait for one another in a step: for the elements of one accumulator.
+    """
+    layout, (each, read) = schedule.layout, problem.sliding_instructions
+    arrays = [a for a in problem.arrays if not a.written]
+    held = [held_elements(a, layout) for a in arrays]
+    accesses = sum(n / thread_access(a, layout, known_extents(problem)) for n, a in zip(held, arrays, strict=True))
+    of_thread = each * layout.elements_per_thread + read * sum(held) / len(held) + ACCESS_INSTRUCTIONS * accesses
+    warps = work.resident * layout.threads / WARP
+    uneven = ceil(warps / PARTITIONS) * PARTITIONS / warps
+    work.instructions += uneven * covered / layout.elements_per_thread * of_thread
+    work.special += covered * problem.special
+    work.double += covered * problem.double
+    return each * prod(layout.fragments(d) for d in problem.reduced if layout.is_alone([d]))
+
+
+def _bytes(arrays: Sequence[ArrayAccess], sides: Sequence[int]) -> int:
+    """Bytes that a box of the space reads of some arrays."""
+    return sum(a.bytes * a.elements(sides) for a in arrays)
