@@ -34,7 +34,20 @@ loads under way at once, and spills. Threads of a block that leaves each fewer r
 
 
 def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """With vectors of every width, blocks of a few sizes, and with and without tiles transposed in shared memory."""
+    """With vectors of every width, blocks of a few sizes, and with and without tiles transposed in shared memory.
+
+    Tiles fill dimensions from the inside out, and a dimension of run time has room for any; where an extent is
+    expected, others go on with the next dimension behind it.
+    """
+    yield from _filled(problem, target)
+    expected = [
+        hint if extent is None else extent for extent, hint in zip(problem.extents, problem.hints, strict=False)
+    ]
+    if expected and tuple(expected) != problem.extents:
+        yield from _filled(replace(problem, extents=tuple(expected), hints=()), target)
+
+
+def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:
     for vector in _widths(problem.vector):
         narrow = replace(problem, vector=vector)
         for threads in BLOCK_THREADS:

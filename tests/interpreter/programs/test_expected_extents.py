@@ -105,3 +105,23 @@ def test_variants_of_a_function_are_right() -> None:
         for compiled in variants.values():
             (found,) = run(compiled.interpreted, compiled.program.name, [x])
             np.testing.assert_allclose(found, column_norm(x.astype(np.float64)), rtol=3e-5, atol=3e-5)
+
+
+def test_tiles_go_on_behind_a_short_dimension_that_is_expected() -> None:
+    """Whatever the dimension's extent is in the end."""
+
+    def gated(x: Any, w: Any) -> Any:
+        return mf.tanh(x) * w + x
+
+    specs = [
+        mf.TensorSpec(("n", "b", 64), "float32", hints=(90000, 4, None)),
+        mf.TensorSpec(("n", 1, 1), "float32", hints=(90000, None, None)),
+    ]
+    (schedule,) = mf.fuse(gated, target="sm_90a").lower(*specs).compile().schedules.values()
+    assert schedule.tile[0] > 1
+    assert schedule.tile[1:] == (4, 64)
+    fused, rng = mf.fuse(gated, target="interpret", schedule=schedule), np.random.default_rng(0)
+    for rows, short in ((37, 4), (20, 7), (9, 13)):
+        x = rng.standard_normal((rows, short, 64)).astype(np.float32)
+        w = rng.standard_normal((rows, 1, 1)).astype(np.float32)
+        np.testing.assert_allclose(fused(x, w), np.tanh(x) * w + x, rtol=1e-5, atol=1e-6)
