@@ -93,6 +93,16 @@ class ScheduleError(PassError):
     """A schedule that was asked for is not legal for the kernel or the target."""
 
 
+class SharedMemoryError(PassError):
+    """A kernel needs more shared memory than a block of the target may have.
+
+    Attributes:
+        kernel: its name.
+    """
+
+    kernel: str
+
+
 class UnreadExtentError(PassError):
     """Nothing that a kernel reads has one of its dynamic extents; with that extent static it may compile.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from mlirfuse.errors import CompileError, MlirFuseError
+from mlirfuse.errors import CompileError, MlirFuseError, SharedMemoryError
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.spills import resources_of
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
@@ -46,6 +46,8 @@ class Refused(Exception):
 def without_spills(compile_once: Callable[[Attempts], tuple[C, Chosen]], assemble: Assemble = resources_of) -> C:
     """The first of several compilations in which no kernel spills, or in which each that does spills least.
 
+    A kernel that needs more shared memory than was estimated gets another schedule too.
+
     The result depends only on the program and the assembler's reports. One compilation changes the schedules of all
     kernels that spill; the other kernels stay the same, and their machine code is cached.
 
@@ -63,13 +65,15 @@ def without_spills(compile_once: Callable[[Attempts], tuple[C, Chosen]], assembl
             compiled, chosen = compile_once(attempts)
             found = _attempts_in(compiled, chosen, attempts, assemble)
         except Refused as refused:
+            error = refused.error
+            blamed = {kernel_of(error.kernel)} if isinstance(error, SharedMemoryError) else set()
             found = {
-                name: Attempt(schedule, 0, 0, refused=refused.error.message)
+                name: Attempt(schedule, 0, 0, refused=error.message)
                 for name, schedule in refused.chosen.items()
-                if name in attempts
+                if name in attempts or name in blamed
             }
             if not _new(found, attempts):
-                raise refused.error from None
+                raise error from None
         new = _new(found, attempts)
         if not new:
             return compiled

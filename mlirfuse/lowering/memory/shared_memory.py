@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
 from mlirfuse.dialect.attributes import DYNAMIC_SHARED_BYTES, PHASE
-from mlirfuse.errors import PassError
+from mlirfuse.errors import SharedMemoryError
 from mlirfuse.lowering.kernel_func import (
     Argument,
     attributions,
@@ -52,7 +52,7 @@ class LowerSharedMemory(Pass):
     }
     ```
 
-    Raises `PassError` where a kernel needs more than a block of the target may have.
+    Raises `SharedMemoryError` where a kernel needs more than a block of the target may have.
     """
 
     name: ClassVar[str] = "lower-shared-memory"
@@ -67,12 +67,14 @@ class LowerSharedMemory(Pass):
             offsets, total = _offsets_of(buffers)
             limit = target_of_kernel(func).shared_per_block
             if total > limit:
-                raise PassError(
+                error = SharedMemoryError(
                     f"kernel {func.attributes['sym_name']} needs {total} bytes of shared memory, "
                     f"{target_of_kernel(func).chip} has {limit} a block",
                     where=func,
                     hint="choose smaller tiles, or fewer stages",
                 )
+                error.kernel = ir.StringAttr(func.attributes["sym_name"]).value
+                raise error
             # Static buffers are variables of their own.
             if sum(-(-bytes_of(b.type) // _alignment(b)) * _alignment(b) for b in buffers) <= STATIC_LIMIT:
                 _align(func, buffers)

@@ -9,8 +9,8 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.compiler import compile as compile_module
 from mlirfuse.compiler.compile import Compiled, Lowered
-from mlirfuse.compiler.feedback import kernel_of, without_spills
-from mlirfuse.errors import CompileError
+from mlirfuse.compiler.feedback import Refused, kernel_of, without_spills
+from mlirfuse.errors import CompileError, SharedMemoryError
 from mlirfuse.lowering.ptx import spills
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary, ptx
@@ -231,3 +231,35 @@ def test_errors_of_passes_are_the_user_s(choose_again, monkeypatch):
     monkeypatch.setattr("mlirfuse.compiler.compile.ptx", refuse)
     with pytest.raises(CompileError, match="no code for it"):
         _lowered().compile(choose_again=choose_again)
+
+
+def _too_much(kernel: str) -> SharedMemoryError:
+    error = SharedMemoryError("it needs more shared memory than a block has")
+    error.kernel = f"{kernel}_kernel"
+    return error
+
+
+def test_a_kernel_that_needs_too_much_shared_memory_gets_another_schedule() -> None:
+    lowered = _lowered()
+    _, chosen = lowered._compile({})
+    calls = []
+
+    def compile_once(attempts):
+        calls.append(attempts)
+        if len(calls) == 1:
+            raise Refused(_too_much("fn_0"), chosen)
+        return lowered._compile(attempts)
+
+    compiled = without_spills(compile_once, lambda _: [])
+    assert compiled.schedules["fn_0"] != chosen["fn_0"]
+    assert compiled.schedules["fn_1"] == chosen["fn_1"]
+
+
+def test_an_error_is_the_users_where_no_other_schedule_is_chosen() -> None:
+    _, chosen = _lowered()._compile({})
+
+    def compile_once(attempts):
+        raise Refused(_too_much("fn_0"), chosen)
+
+    with pytest.raises(SharedMemoryError, match="more shared memory"):
+        without_spills(compile_once, lambda _: [])
