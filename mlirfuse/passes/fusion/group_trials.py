@@ -26,6 +26,7 @@ from mlirfuse.schedule.contractions.step_times import BURST
 from mlirfuse.schedule.predict.pricing import US
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import clone, defining_op
+from mlirfuse.target.instructions import FAMILIES
 from mlirfuse.tiling.kernel_signature import default_attributes
 
 KINDS = {1: ("f8", "int8"), 2: ("16bit",), 4: ("tf32",), 8: ("f64",)}
@@ -36,7 +37,7 @@ def least_microseconds(module: ir.Operation, found: GroupedSum, merge: tuple[int
     """What a sum of merged groups takes at least: its products, at the highest rate of tensor cores."""
     machine = machine_of(target_of_module(module), device_of_module(module))
     size = from_mlir(ir.RankedTensorType(arrays(found.op)[0].type).element_type).bytes
-    rates = [getattr(machine, f"{name}_{kind}_per_sm", 0.0) or 0.0 for name in ("mma", "wgmma") for kind in KINDS[size]]
+    rates = [getattr(machine, f"{name}_{kind}_per_sm", 0.0) or 0.0 for name in FAMILIES for kind in KINDS[size]]
     if not any(rates):
         return 0.0
     return US * 2 * prod(MergedGroups(found, *merge).extents) / (BURST * max(rates) * machine.sms)
