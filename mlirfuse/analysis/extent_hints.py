@@ -13,6 +13,7 @@ from mlir import ir
 from mlirfuse.analysis.kernels import argument_attributes, functions, result_sources, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.dialect.expected_extents import hints_of
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, integer_of
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
@@ -76,7 +77,7 @@ class HostExtents:
                 counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
                 return self._index(op.operands[counts[0] + counts[1] + number])
             case "tensor.collapse_shape":
-                groups = [[ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in op.attributes["reassociation"]]
+                groups = reassociation(op)
                 merged = [self._extent(op.operands[0], d) for d in groups[axis]]
                 return None if None in merged else prod(extent or 1 for extent in merged)
             case name if name.startswith("linalg."):

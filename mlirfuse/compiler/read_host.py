@@ -24,6 +24,7 @@ from mlirfuse.compiler.host_program import (
 from mlirfuse.dialect.attributes import KERNEL, LAUNCH, NAME, RESULTS, STRIDES
 from mlirfuse.errors import IRError
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.reshapes import reassociation
 
 _INDEX_OPS = {
     "arith.addi": "add",
@@ -148,9 +149,7 @@ class _Reader:
 
     def _collapse_shape(self, op: ir.Operation) -> None:
         source = self._shape(op.operands[0])
-        groups = [
-            [ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])
-        ]
+        groups = reassociation(op)
         self._view(op, Reshape(tuple(_product([source[d] for d in group]) for group in groups)))
 
     def _slice(self, op: ir.Operation) -> None:

@@ -40,11 +40,8 @@ def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule
     expected, others go on with the next dimension behind it.
     """
     yield from _filled(problem, target)
-    expected = [
-        hint if extent is None else extent for extent, hint in zip(problem.extents, problem.hints, strict=False)
-    ]
-    if expected and tuple(expected) != problem.extents:
-        yield from _filled(replace(problem, extents=tuple(expected), hints=()), target)
+    if problem.expected != problem.extents:
+        yield from _filled(replace(problem, extents=problem.expected, hints=()), target)
 
 
 def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from mlirfuse.schedule.kept import hashed_once
+from mlirfuse.schedule.kept import hashed_once, kept_property
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 
 
@@ -145,6 +145,22 @@ class Problem:
     @property
     def rank(self) -> int:
         return len(self.extents)
+
+    @property
+    def expected(self) -> tuple[int | None, ...]:
+        """The extents, or what they are expected to be; None where nobody says so."""
+        hints = self.hints or (None,) * self.rank
+        return tuple(hint if extent is None else extent for extent, hint in zip(self.extents, hints, strict=True))
+
+    @kept_property
+    def whole(self) -> frozenset[int]:
+        """The dimensions of more than one element."""
+        return frozenset(d for d, extent in enumerate(self.extents) if extent != 1)
+
+    @kept_property
+    def whole_arrays(self) -> list[ArrayAccess]:
+        """The arrays over the whole iteration space."""
+        return [array for array in self.arrays if self.whole <= set(array.dims)]
 
     def tiles(self, tile: Sequence[int], dims: Iterable[int]) -> int | None:
         """How many tiles there are along some dimensions; None where run time has to say."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from mlir import ir
 from mlir.rewrite import PatternRewriter, RewritePatternSet, walk_and_apply_patterns
@@ -56,6 +56,18 @@ def integer_of(value: ir.Value) -> int | None:
         return None
     attribute = maker.attributes["value"]
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def replaced_if(values: Mapping[ir.Value, ir.Value], fits: Callable[[], bool]) -> bool:
+    """Replaces values by others everywhere; not where things do not fit afterwards, and returns whether they do."""
+    uses = [(use.owner.operation, use.operand_number, value) for value in values for use in value.uses]
+    for user, number, value in uses:
+        user.operands[number] = values[value]
+    if fits():
+        return True
+    for user, number, value in uses:
+        user.operands[number] = value
+    return False
 
 
 def number_of(value: ir.Value) -> float | None:

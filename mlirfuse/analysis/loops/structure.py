@@ -17,6 +17,7 @@ from mlirfuse.analysis.loops.maps import projected_axes
 from mlirfuse.analysis.memory.host_views import is_diagonal
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import IRError, errors_at
+from mlirfuse.support.reshapes import reassociation
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -165,7 +166,7 @@ def _joint_reduction(op: ir.Operation) -> OpStructure:
 def _reshape(op: ir.Operation) -> OpStructure | None:
     source = _extents(op.operands[0])
     result = _extents(op.results[0])
-    groups = [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
+    groups = reassociation(op)
     expands = op.name == "tensor.expand_shape"
     many = result if expands else source
     few_axes: list[int | None] = []
@@ -200,3 +201,18 @@ _BUILDERS = {
     "tensor.expand_shape": _reshape,
     "tensor.collapse_shape": _reshape,
 }
+
+
+def static_extents(
+    axes: Sequence[Sequence[int | None]], values: Sequence[ir.Value], loop_count: int
+) -> list[int] | None:
+    """The extents of loops from the values that run along them, axis by axis; None where one is not static."""
+    shapes = [ir.RankedTensorType(value.type) for value in values]
+    if not all(shape.has_static_shape for shape in shapes):
+        return None
+    extents = [1] * loop_count
+    for loops, shape in zip(axes, shapes, strict=True):
+        for loop, extent in zip(loops, shape.shape, strict=True):
+            if loop is not None:
+                extents[loop] = max(extents[loop], extent)
+    return extents

@@ -10,6 +10,7 @@ from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support import strides
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.reshapes import reassociation
 
 
 def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) -> dict[str, ir.Attribute] | None:
@@ -21,10 +22,7 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
     """
     before = list(ir.DenseI64ArrayAttr(known[STRIDES]))
     align = ir.IntegerAttr(known[ALIGN]).value if ALIGN in known else DEFAULT_ALIGNMENT
-    groups = [
-        [ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(reshape.attributes["reassociation"])
-    ]
+    groups = reassociation(reshape)
     if not groups:  # one side has rank 0, so all extents of the other are 1
         after: list[int] | None = [strides.RUN_TIME] * ir.RankedTensorType(reshape.results[0].type).rank
     elif reshape.name == "tensor.collapse_shape":

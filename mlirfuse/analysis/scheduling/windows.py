@@ -21,10 +21,8 @@ def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
     """Where a gathered view lies along each axis of its source, by the attributes of the argument; None where it is no
     gathered view, or an axis of a contiguous source is not read along one dimension of the view.
     """
-    if GATHER not in known or "strides" in ir.DictAttr(known[GATHER]):
-        return None
-    gather = gather_of(ir.DictAttr(known[GATHER]))
-    if any(len(group) != 1 for group in gather.basis) or gather.inside:
+    gather = _undivided(known)
+    if gather is None:
         return None
     found = [single_dim(expr, len(gather.components)) for expr in gather.map.results]
     places = [place for place in found if place is not None and place[1] >= 1]
@@ -60,15 +58,7 @@ def windows_access(
             dims.append(along)
             strides.append(step * prod(source.shape[axis + 1 :]))
             windows.append((step, offsets))
-    return ArrayAccess(
-        tuple(dims),
-        tuple(strides),
-        from_mlir(source.element_type).bytes,
-        alignment,
-        written=False,
-        is_contiguous=False,
-        windows=tuple(windows),
-    )
+    return _access(source, dims, strides, alignment, windows)
 
 
 def sliding_access(
@@ -83,10 +73,8 @@ def sliding_access(
         axes: the dimension of the kernel's space that runs along each dimension of the view.
         alignment: bytes that the array's address is a multiple of.
     """
-    if GATHER not in known or "strides" in ir.DictAttr(known[GATHER]):
-        return None
-    gather = gather_of(ir.DictAttr(known[GATHER]))
-    if any(len(group) != 1 for group in gather.basis) or gather.inside:
+    gather = _undivided(known)
+    if gather is None:
         return None
     dims, strides, steps, slides = [], [], list[int](), list[tuple[int, int] | None]()
     for axis, expr in enumerate(gather.map.results):
@@ -105,6 +93,28 @@ def sliding_access(
     used = [*dims, *(slide[0] for slide in slides if slide is not None)]
     if not any(slides) or len(set(used)) != len(used):
         return None
+    return _access(source, dims, strides, alignment, [(step, (0,)) for step in steps], slides)
+
+
+def _undivided(known: dict[str, ir.Attribute]) -> Gather | None:
+    """The gathered view of an argument with these attributes whose dimensions are undivided indices; None for any other
+    argument.
+    """
+    if GATHER not in known or "strides" in ir.DictAttr(known[GATHER]):
+        return None
+    gather = gather_of(ir.DictAttr(known[GATHER]))
+    return None if any(len(group) != 1 for group in gather.basis) or gather.inside else gather
+
+
+def _access(
+    source: ir.RankedTensorType,
+    dims: Sequence[int],
+    strides: Sequence[int],
+    alignment: int,
+    windows: Sequence[tuple[int, tuple[int, ...]]],
+    slides: Sequence[tuple[int, int] | None] = (),
+) -> ArrayAccess:
+    """The access to windows of a contiguous array of that type."""
     return ArrayAccess(
         tuple(dims),
         tuple(strides),
@@ -112,6 +122,6 @@ def sliding_access(
         alignment,
         written=False,
         is_contiguous=False,
-        windows=tuple((step, (0,)) for step in steps),
+        windows=tuple(windows),
         slides=tuple(slides),
     )

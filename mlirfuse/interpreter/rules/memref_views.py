@@ -14,6 +14,7 @@ from mlirfuse.interpreter.state.lanes import as_extent, as_lanes, mixed
 from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.interpreter.state.memory import Extent, MemRef, row_major
 from mlirfuse.interpreter.state.types import element_dtype
+from mlirfuse.support.reshapes import reassociation
 
 Step = Callable[[Frame], None]
 
@@ -133,9 +134,7 @@ def _transpose(site: Site) -> Callable[[MemRef], MemRef]:
 
 @pure("memref.collapse_shape")
 def _collapse_shape(site: Site) -> Callable[[MemRef], MemRef]:
-    groups = [
-        [ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in ir.ArrayAttr(site.op.attributes["reassociation"])
-    ]
+    groups = reassociation(site.op)
 
     def apply(source: MemRef) -> MemRef:
         shape: list[Any] = []
@@ -153,9 +152,7 @@ def _collapse_shape(site: Site) -> Callable[[MemRef], MemRef]:
 
 @rule("memref.expand_shape")
 def _expand_shape(site: Site) -> Step:
-    groups = [
-        [ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in ir.ArrayAttr(site.op.attributes["reassociation"])
-    ]
+    groups = reassociation(site.op)
     source, *sizes = site.operands
     static, out = site.ints("static_output_shape"), site.results[0]
 

@@ -12,6 +12,7 @@ from mlirfuse.interpreter.site import Site, gather
 from mlirfuse.interpreter.state.lanes import mixed
 from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.interpreter.state.types import element_dtype
+from mlirfuse.support.reshapes import reassociation
 
 Function = Callable[..., np.ndarray]
 Step = Callable[[Frame], None]
@@ -62,9 +63,7 @@ def _cast(site: Site) -> Function:
 
 @pure("tensor.collapse_shape")
 def _collapse_shape(site: Site) -> Function:
-    groups = [
-        [ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in ir.ArrayAttr(site.op.attributes["reassociation"])
-    ]
+    groups = reassociation(site.op)
     return lambda source: source.reshape([int(np.prod([source.shape[d] for d in group])) for group in groups])
 
 

@@ -7,14 +7,15 @@ from math import frexp
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm, math
+from mlir.dialects import arith, math
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, MOST_DIVISOR, value_range
 from mlirfuse.analysis.arithmetic.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import broadcast_like, by_element, f32_constant
+from mlirfuse.lowering.math.elements import by_element, constant_like
 from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
+from mlirfuse.lowering.math.special_unit import reciprocal
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, number_of, ops_named
 
@@ -76,17 +77,17 @@ def _lowered(op: ir.Operation, *, scales: bool) -> ir.Value:
     x, s = op.operands
     numerator = number_of(x)
     if is_rounded(op.results[0]):
-        scale = _constant(SCALE, x.type)
+        scale = constant_like(SCALE, x.type)
         scaled, divisor = (arith.mulf(x, scale), arith.mulf(s, scale)) if scales else (x, s)
-        return arith.mulf(scaled, _approximate(divisor))
+        return arith.mulf(scaled, by_element(reciprocal, divisor))
     if numerator is not None and abs(frexp(numerator)[0]) == 0.5:
-        divisor = arith.mulf(s, _constant(SCALE, s.type)) if scales else s
-        _, reciprocal = _reciprocals(divisor, clamps=scales)
+        divisor = arith.mulf(s, constant_like(SCALE, s.type)) if scales else s
+        _, nearest = _reciprocals(divisor, clamps=scales)
         factor = numerator * (SCALE if scales else 1.0)
-        return reciprocal if factor == 1.0 else arith.mulf(reciprocal, _constant(factor, x.type))
+        return nearest if factor == 1.0 else arith.mulf(nearest, constant_like(factor, x.type))
     # Negative: a remainder of 0 then keeps the sign of a zero quotient.
     if scales:
-        minus = _constant(-SCALE, x.type)
+        minus = constant_like(-SCALE, x.type)
         scaled, divisor = arith.mulf(x, minus), arith.mulf(s, minus)
     else:
         scaled, divisor = arith.negf(x), arith.negf(s)
@@ -99,21 +100,9 @@ def _reciprocals(divisor: ir.Value, *, clamps: bool) -> tuple[ir.Value, ir.Value
 
     The error of an infinite divisor's reciprocal, which is exactly 0, is NaN.
     """
-    first = _approximate(divisor)
-    missing = arith.negf(math.fma(divisor, first, _constant(-1.0, divisor.type)))
+    first = by_element(reciprocal, divisor)
+    missing = arith.negf(math.fma(divisor, first, constant_like(-1.0, divisor.type)))
     if clamps:
-        missing = arith.minnumf(missing, _constant(1.0, divisor.type))
-    above = math.fma(first, arith.addf(missing, _constant(NUDGE, divisor.type)), first)
+        missing = arith.minnumf(missing, constant_like(1.0, divisor.type))
+    above = math.fma(first, arith.addf(missing, constant_like(NUDGE, divisor.type)), first)
     return above, math.fma(first, missing, first)
-
-
-def _approximate(divisor: ir.Value) -> ir.Value:
-    return by_element(_unit_reciprocal, divisor)
-
-
-def _unit_reciprocal(x: ir.Value) -> ir.Value:
-    return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.rcp.approx.ftz.f", [x], [], []).results[0]
-
-
-def _constant(number: float, type_: ir.Type) -> ir.Value:
-    return broadcast_like(f32_constant(number), type_)

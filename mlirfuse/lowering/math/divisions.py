@@ -12,7 +12,7 @@ from mlir.dialects import arith
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import broadcast_like, f32_constant
+from mlirfuse.lowering.math.elements import constant_like
 from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, number_of, ops_named
@@ -71,11 +71,11 @@ def _divide(x: ir.Value, divisor: float) -> ir.Value:
     scaled = divisor * scale
     nearest = float(np.float32(1.0) / np.float32(scaled))
     above = float(np.float32((1.0 + NUDGE) / scaled))
-    numbers = (broadcast_like(f32_constant(value), x.type) for value in (above, -scaled, nearest))
+    numbers = (constant_like(value, x.type) for value in (above, -scaled, nearest))
     return corrected_quotient(_scaled(x, scale), *numbers)
 
 
 def _scaled(x: ir.Value, scale: float) -> ir.Value:
     if abs(scale) == 1.0:
         return arith.negf(x) if scale < 0 else x
-    return arith.mulf(x, broadcast_like(f32_constant(scale), x.type))
+    return arith.mulf(x, constant_like(scale, x.type))

@@ -30,6 +30,11 @@ def f32_constant(value: float) -> ir.Value:
     return arith.constant(f32, ir.FloatAttr.get(f32, value))
 
 
+def constant_like(number: float, target: ir.Type) -> ir.Value:
+    """A constant `f32`, or a vector of that type with it in all places."""
+    return broadcast_like(f32_constant(number), target)
+
+
 def broadcast_like(value: ir.Value, target: ir.Type) -> ir.Value:
     """A scalar broadcast to `target` if that is a vector type; otherwise the scalar itself."""
     return vector.broadcast(target, value) if isinstance(target, ir.VectorType) else value

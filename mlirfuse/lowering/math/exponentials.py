@@ -7,12 +7,13 @@ from math import e, log2
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm, math, vector
+from mlir.dialects import arith, math
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import adds_positive, is_rounded, rounds_to
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import by_element
+from mlirfuse.lowering.math.elements import by_element, constant_like
+from mlirfuse.lowering.math.special_unit import exp2
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
 
@@ -92,22 +93,10 @@ def _scaled(x: ir.Value, factor: float, *, fuses: bool) -> ir.Value:
     producer = defining_op(x)
     minuend = number_of(producer.operands[0]) if producer is not None and producer.name == "arith.subf" else None
     if not fuses or producer is None or minuend is None or not abs(minuend) <= MOST_MINUEND:
-        return arith.mulf(x, _constant(factor, x.type))
-    return math.fma(producer.operands[1], _constant(-factor, x.type), _constant(minuend * factor, x.type))
+        return arith.mulf(x, constant_like(factor, x.type))
+    return math.fma(producer.operands[1], constant_like(-factor, x.type), constant_like(minuend * factor, x.type))
 
 
 def _exponential(scaled: ir.Value, *, flushes: bool) -> ir.Value:
-    power = by_element(_exp2, scaled)
+    power = by_element(exp2, scaled)
     return power if flushes else arith.mulf(power, power)
-
-
-def _constant(number: float, type_: ir.Type) -> ir.Value:
-    """A number, or a vector of it."""
-    f32 = ir.F32Type.get()
-    value = arith.constant(f32, ir.FloatAttr.get(f32, number))
-    return vector.broadcast(type_, value) if isinstance(type_, ir.VectorType) else value
-
-
-def _exp2(x: ir.Value) -> ir.Value:
-    call = llvm.CallIntrinsicOp(x.type, "llvm.nvvm.ex2.approx.ftz", [x], [], [])
-    return call.results[0]

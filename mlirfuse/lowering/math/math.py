@@ -12,7 +12,8 @@ from mlir.dialects import arith, llvm, math
 
 from mlirfuse.analysis.arithmetic.ranges import LEAST_SQUARE, value_range
 from mlirfuse.lowering.kernel_func import has_target, kernels, target_of_kernel
-from mlirfuse.lowering.math.elements import broadcast_like, by_element, f32_constant
+from mlirfuse.lowering.math.elements import by_element, constant_like
+from mlirfuse.lowering.math.special_unit import inverse_root
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, ops_named
 
@@ -77,17 +78,13 @@ def _root(op: ir.Operation) -> ir.Value:
 
 def _corrected_root(x: ir.Value, *, is_finite: bool) -> ir.Value:
     """The root of an `f32` that is not tiny, correctly rounded; of infinity, that."""
-    inverse = by_element(_inverse_root, x)
+    inverse = by_element(inverse_root, x)
     first = arith.mulf(x, inverse)
     rest = math.fma(arith.negf(first), first, x)
-    root = math.fma(rest, arith.mulf(inverse, broadcast_like(f32_constant(0.5), x.type)), first)
+    root = math.fma(rest, arith.mulf(inverse, constant_like(0.5, x.type)), first)
     if is_finite:
         return root
-    return arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, x, broadcast_like(f32_constant(inf), x.type)), x, root)
-
-
-def _inverse_root(x: ir.Value) -> ir.Value:
-    return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.rsqrt.approx.ftz.f", [x], [], []).results[0]
+    return arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, x, constant_like(inf, x.type)), x, root)
 
 
 def _multiply_add(op: ir.Operation) -> ir.Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, llvm, math
 
-from mlirfuse.lowering.math.elements import broadcast_like, by_element, f32_constant
+from mlirfuse.lowering.math.elements import by_element, constant_like
 
 NUDGE = 2.0**-25
 """Relative excess over 1 / s of the reciprocal used in truncated products: half a unit in the last place at most.
@@ -33,7 +33,7 @@ def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciproc
         reciprocal: `1 / s`, rounded to nearest; -0 where `s` is zero or infinite, whose `above` is `1 / s`.
     """
     first = by_element(_truncated_product, x, above)
-    rest = arith.minnumf(math.fma(first, minus_s, x), broadcast_like(f32_constant(LARGEST), x.type))
+    rest = arith.minnumf(math.fma(first, minus_s, x), constant_like(LARGEST, x.type))
     return math.fma(rest, reciprocal, first)
 
 

@@ -8,13 +8,14 @@ from math import prod
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm, math
+from mlir.dialects import arith, math
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import rounds_to_half
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.math.elements import broadcast_like, f32_constant
 from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
+from mlirfuse.lowering.math.special_unit import reciprocal
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, ops_named
 
@@ -124,7 +125,7 @@ class _Reciprocal:
 def _reciprocal(divisor: ir.Value) -> _Reciprocal:
     scale = _scale(divisor)
     scaled = arith.mulf(divisor, scale)
-    first = llvm.CallIntrinsicOp(scaled.type, "llvm.nvvm.rcp.approx.ftz.f", [scaled], [], []).results[0]
+    first = reciprocal(scaled)
     error = math.fma(scaled, first, f32_constant(-1.0))
     better = math.fma(first, arith.negf(error), first)
     above = math.fma(first, arith.subf(f32_constant(NUDGE), error), first)

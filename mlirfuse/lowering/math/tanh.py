@@ -7,12 +7,13 @@ from math import e, log2
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm
+from mlir.dialects import arith
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import by_element
+from mlirfuse.lowering.math.elements import by_element, f32_constant
+from mlirfuse.lowering.math.special_unit import exp2, reciprocal
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
 
@@ -112,7 +113,5 @@ def _half_of_sum(x: ir.Value, factor: float) -> ir.Value:
 
 
 def _number(x: ir.Value, factor: float) -> ir.Value:
-    f32 = ir.F32Type.get()
-    scale, one = (arith.constant(f32, ir.FloatAttr.get(f32, value)) for value in (SCALE * factor, 1.0))
-    power = llvm.CallIntrinsicOp(f32, "llvm.nvvm.ex2.approx.ftz", [arith.mulf(x, scale)], [], []).results[0]
-    return llvm.CallIntrinsicOp(f32, "llvm.nvvm.rcp.approx.ftz.f", [arith.addf(power, one)], [], []).results[0]
+    scale, one = f32_constant(SCALE * factor), f32_constant(1.0)
+    return reciprocal(arith.addf(exp2(arith.mulf(x, scale)), one))

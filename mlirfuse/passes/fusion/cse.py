@@ -18,7 +18,7 @@ from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.equivalence import operation_key
-from mlirfuse.support.rewriting import erase_dead
+from mlirfuse.support.rewriting import erase_dead, replaced_if
 from mlirfuse.tiling.kernel_signature import change_signature
 
 PURE_DIALECTS = frozenset({"affine", "arith", "linalg", "math", "tensor"})
@@ -81,15 +81,8 @@ def _merge_arguments(call: ir.Operation, kernel: ir.Operation) -> int:
     fitness = _fitness(kernel)
     for argument, operand, known in zip(arguments, call.operands, attributes, strict=True):
         earlier = first.setdefault((operand, ir.DictAttr.get(known)), argument)
-        uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
-        if earlier == argument or not uses:
-            continue
-        argument.replace_all_uses_with(earlier)
-        if _fitness(kernel) == fitness:
-            merged += 1
-            continue
-        for user, number in uses:
-            user.operands[number] = argument
+        if earlier != argument and list(argument.uses):
+            merged += replaced_if({argument: earlier}, lambda: _fitness(kernel) == fitness)
     if merged:
         change_signature(call, kernel, list(call.operands), attributes, list(body(kernel)[-1].operands))
     return merged
@@ -119,14 +112,8 @@ def merge_equal_ops(function: ir.Operation) -> tuple[int, list[ir.Operation]]:
 
 def _replaced(function: ir.Operation, op: ir.Operation, earlier: ir.Operation, fitness: Fitness | None) -> bool:
     """Whether an earlier op got the uses of an equal one: always, but where this changes a kernel's fitness."""
-    uses = [(use.owner.operation, use.operand_number, n) for n, r in enumerate(op.results) for use in r.uses]
-    for user, operand, number in uses:
-        user.operands[operand] = earlier.results[number]
-    if fitness is None or _fitness(function) == fitness:
-        return True
-    for user, operand, number in uses:
-        user.operands[operand] = op.results[number]
-    return False
+    values = dict(zip(op.results, earlier.results, strict=True))
+    return replaced_if(values, lambda: fitness is None or _fitness(function) == fitness)
 
 
 def _fitness(kernel: ir.Operation) -> Fitness:

@@ -10,6 +10,7 @@ from mlir.dialects import arith, tensor
 from mlirfuse.analysis.kernels import body, functions, result_sources, symbol
 from mlirfuse.analysis.loops.structure import is_unit_reshape, structure_of
 from mlirfuse.passes.kernels.host import callee
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import clone, defining_op, integer_of, nested, read_values
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -103,7 +104,7 @@ def _extent_sources(value: ir.Value, axis: int) -> Iterator[tuple[int, int]]:
     elif maker.name == "tensor.expand_shape":
         yield from _index_sources(maker.operands[1 + number])
     elif maker.name == "tensor.collapse_shape":
-        groups = [[ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in maker.attributes["reassociation"]]
+        groups = reassociation(maker)
         for merged in groups[axis]:
             yield from _extent_sources(maker.operands[0], merged)
     elif maker.name == "func.call":

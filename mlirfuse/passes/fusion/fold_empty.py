@@ -13,6 +13,7 @@ from mlirfuse.dialect.attributes import GRID_REDUCTION, KERNEL, MIX_ORDER, SCHED
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase_dead, integer_of
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -129,7 +130,7 @@ def _reshaped(op: ir.Operation) -> ir.Value:
             sizes = iter(list(op.operands)[1:])
             shape = [next(sizes) if extent == DYNAMIC else extent for extent in type_.shape]
         else:
-            groups = [[ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in op.attributes["reassociation"]]
+            groups = reassociation(op)
             shape = [
                 _element_count(op.operands[0], group) if extent == DYNAMIC else extent
                 for group, extent in zip(groups, type_.shape, strict=True)

@@ -10,7 +10,7 @@ from math import prod
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import product_of
-from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.loops.structure import static_extents, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
 from mlirfuse.support.affine_expressions import coefficients, used_dims
 from mlirfuse.support.rewriting import defining_op, nested
@@ -70,14 +70,9 @@ def grouped_sum(op: ir.Operation) -> GroupedSum | str:
     if left is None or right is None or start is None or start.name != "linalg.fill":
         return ""
     axes = (left, right, structure.result_axes[0])
-    shapes = [ir.RankedTensorType(value.type) for value in arrays(op)]
-    if not all(shape.has_static_shape for shape in shapes):
+    extents = static_extents(axes, arrays(op), structure.loop_count)
+    if extents is None:
         return ""
-    extents = [1] * structure.loop_count
-    for loops, shape in zip(axes, shapes, strict=True):
-        for loop, extent in zip(loops, shape.shape, strict=True):
-            if loop is not None:
-                extents[loop] = max(extents[loop], extent)
     batch = [loop for loop in axes[RESULT] if loop in left and loop in right and loop is not None and extents[loop] > 1]
     if not batch:
         return ""

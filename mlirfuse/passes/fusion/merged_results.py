@@ -10,7 +10,8 @@ from mlir.dialects import tensor
 
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.passes.fusion.grouped_sum import RESULT, GroupedSum, joint_index
-from mlirfuse.passes.fusion.regrouping import copy_of, reassociation, regrouped
+from mlirfuse.passes.fusion.regrouping import copy_of, regrouped
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import erase
 
 

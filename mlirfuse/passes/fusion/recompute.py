@@ -24,7 +24,7 @@ from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values
+from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values, replaced_if
 from mlirfuse.target import Target
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
@@ -290,12 +290,8 @@ class _Exchange:
 
 def _read_through(kernel: ir.Operation, argument: ir.Value, other: ir.Value) -> None:
     """Reads an argument through another one that is the same array, if the kernel's ops still share a space."""
-    uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
-    argument.replace_all_uses_with(other)
     *ops, end = body(kernel)
-    if _misfit(ops, end.operands, contracts=False) is not None:
-        for user, number in uses:
-            user.operands[number] = argument
+    replaced_if({argument: other}, lambda: _misfit(ops, end.operands, contracts=False) is None)
 
 
 def _is_argument(value: ir.Value) -> bool:

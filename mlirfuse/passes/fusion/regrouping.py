@@ -9,6 +9,7 @@ from mlir import ir
 from mlir.dialects import linalg, tensor
 
 from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, copy_body
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op
 
 
@@ -34,11 +35,6 @@ def _collapsed(value: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
         return value
     shape = [prod(type_.shape[axis] for axis in group) for group in groups]
     return tensor.CollapseShapeOp(ir.RankedTensorType.get(shape, type_.element_type), value, groups).result
-
-
-def reassociation(op: ir.Operation) -> list[list[int]]:
-    """The axes that a reshape joins, or splits, by the axis of the fewer."""
-    return [[ir.IntegerAttr(a).value for a in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
 
 
 def copy_of(view: ir.Value) -> ir.Value:

@@ -21,6 +21,7 @@ from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.passes.kernels.collapse_dims import merge_dims, obstacle
 from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC
 from mlirfuse.passes.kernels.kernel_pair import KernelPair
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase_dead
 
 VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
@@ -95,13 +96,6 @@ def _root(value: ir.Value) -> ir.Value:
     return value
 
 
-def _groups(view: ir.Operation) -> list[list[int]]:
-    return [
-        [ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(group)]
-        for group in ir.ArrayAttr(view.attributes["reassociation"])
-    ]
-
-
 def _edges(value: ir.Value) -> list[object]:
     """The element offsets at which the axes of a view end, in a form that is equal for equal offsets in one array.
 
@@ -112,7 +106,7 @@ def _edges(value: ir.Value) -> list[object]:
     named: list[object]
     if op is None or op.name not in VIEWS:
         named = [("axis", axis) for axis in range(len(shape))]
-    elif not (groups := _groups(op)):  # of a single element
+    elif not (groups := reassociation(op)):  # of a single element
         named = [op] * len(shape)
     elif op.name == "tensor.collapse_shape":
         source = _edges(op.operands[0])

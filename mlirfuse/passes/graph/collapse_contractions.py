@@ -12,7 +12,7 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
-from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.analysis.loops.structure import OpStructure, static_extents, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, collapse_readers, collapse_sums, collapsed, copy_body
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -140,14 +140,9 @@ def _sum_of(op: ir.Operation) -> _Sum | str:
     if left is None or right is None or structure.loop_count < 3:
         return ""
     axes = [left, right, structure.result_axes[0]]
-    shapes = [ir.RankedTensorType(v.type) for v in (*list(op.operands)[:2], op.results[0])]
-    if not all(shape.has_static_shape for shape in shapes):
+    extents = static_extents(axes, [*list(op.operands)[:2], op.results[0]], structure.loop_count)
+    if extents is None:
         return ""
-    extents = [1] * structure.loop_count
-    for loops, shape in zip(axes, shapes, strict=True):
-        for loop, extent in zip(loops, shape.shape, strict=True):
-            if loop is not None:
-                extents[loop] = max(extents[loop], extent)
     a, b, result = (set(loops) - {None} for loops in axes)
     in_result = [loop for loop in axes[2] if loop is not None]
     groups = [

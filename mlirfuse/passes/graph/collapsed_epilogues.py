@@ -15,6 +15,7 @@ from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant, reduces
 from mlirfuse.dialect.gathered_view import DEFINITION
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
 
 EXPAND = "tensor.expand_shape"
@@ -89,9 +90,8 @@ def _groups(op: ir.Operation, number: int, reshape: ir.Operation | None) -> list
     ):
         return None
     own = maps[number]
-    reassociation = [[ir.IntegerAttr(a).value for a in ir.ArrayAttr(g)] for g in reshape.attributes["reassociation"]]
     groups: list[list[int]] = []
-    for axes in reassociation:
+    for axes in reassociation(reshape):
         loops = [loop for a in axes if (loop := own[a]) is not None]
         if len(loops) != len(axes) or len({kinds[loop] for loop in loops}) > 1:
             return None

@@ -30,6 +30,7 @@ from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, Groups, KernelColla
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.merged_extents import extent_reads, known_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase, nested
 
 
@@ -163,9 +164,7 @@ def _collapsed(value: ir.Value, groups: Groups) -> ir.Value:
         return value
     maker = defining_op(value)
     if maker is not None and maker.name == "tensor.expand_shape" and maker.operands[0].type == type_:
-        known = [
-            [ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(maker.attributes["reassociation"])
-        ]
+        known = reassociation(maker)
         if known == groups:
             return maker.operands[0]
     return tensor.CollapseShapeOp(type_, value, groups).result

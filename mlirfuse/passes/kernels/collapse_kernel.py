@@ -17,6 +17,7 @@ from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant
 from mlirfuse.dialect.attributes import RESULT_EXTENTS
 from mlirfuse.passes.kernels.merged_extents import ExtentRead, extent_reads, space_dim
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase_dead
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -88,7 +89,7 @@ class KernelCollapser:
                 factors.append(dim.results[0])
                 continue
             first = self._first(along)
-            extents = [extent for d, extent in enumerate(self.space.extents) if self._first(d) == first]
+            extents = self._extents(first)
             if first in done and extents.count(None) > 1:
                 continue  # the merged extent has this factor too
             done.add(first)
@@ -147,7 +148,7 @@ class KernelCollapser:
         expands = op.name == "tensor.expand_shape"
         result_axes = self.space.value_axes[op.results[0]]
         few_axes, many_axes = (source_axes, result_axes) if expands else (result_axes, source_axes)
-        old = [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
+        old = reassociation(op)
         many = runs(many_axes, self.pairs)
         new_axis = {axis: i for i, group in enumerate(many) for axis in group}
         groups = [
@@ -219,8 +220,12 @@ class KernelCollapser:
 
     def _extent(self, first: int) -> int:
         """The extent of the merged dimension that `first` begins."""
-        merged = [self.space.extents[d] for d in range(self.space.rank) if self._first(d) == first]
+        merged = self._extents(first)
         return DYNAMIC if None in merged else prod(extent for extent in merged if extent is not None)
+
+    def _extents(self, first: int) -> list[int | None]:
+        """The extents of the dimensions that are merged to the one that `first` begins."""
+        return [extent for d, extent in enumerate(self.space.extents) if self._first(d) == first]
 
     def _source(self, dim: int | None) -> tuple[int, int]:
         """An (argument, axis) pair with the extent of the merged dimension that begins with `dim`."""

@@ -22,6 +22,7 @@ from mlirfuse.passes.kernels.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.scattered_kernel import ScatteredKernel, UnfitError
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import erase
 from mlirfuse.support.strides import row_major
 
@@ -95,8 +96,7 @@ class ScatteredPair(KernelPair):
         shape = ir.RankedTensorType(self.view.operands[0].type).shape
         runs = [[axis] for axis in range(len(shape))]
         if self.reshape is not None:
-            groups = ir.ArrayAttr(self.reshape.attributes["reassociation"])
-            runs = [[ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(group)] for group in groups]
+            runs = reassociation(self.reshape)
         found = inverse(gather_of(self.view.attributes), [[shape[axis] for axis in run] for run in runs])
         if isinstance(found, str):
             raise UnfitError(found)

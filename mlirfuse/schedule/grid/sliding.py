@@ -48,7 +48,7 @@ def sliding_loops(problem: Problem, loop: PersistentLoopProblem, target: Target)
     pairs = next((a.pairs for a in problem.arrays if a.slides), [])
     pairs = [pair if pair[0] in loop.dims else pair[::-1] for pair in pairs]
     taps = [tap for _, tap in pairs]
-    kept = {d for d, extent in enumerate(problem.extents) if extent != 1} - set(loop.dims)
+    kept = problem.whole - set(loop.dims)
     if any(d not in loop.dims for d, _ in pairs) or kept - {problem.vector_dim} != set(taps) or loop.inner:
         return
     if not pairs or problem.vector_dim not in kept or None in problem.extents:

@@ -8,7 +8,7 @@ from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.orders.layouts import layouts
-from mlirfuse.schedule.orders.tiles import full, orders, tiles
+from mlirfuse.schedule.orders.tiles import orders, tiles
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -78,7 +78,7 @@ def _staged(
 ) -> Iterator[Schedule]:
     """With arrays of another order through shared memory."""
     inner = tuple(d for d in order if tile[d] > 1)
-    held = sum(a.bytes for a in full(problem) if a.order == order)
+    held = sum(a.bytes for a in problem.whole_arrays if a.order == order)
     elements = 1
     for side in tile:
         elements *= side

@@ -55,8 +55,7 @@ def tap_bytes(problem: Problem) -> int:
 
 def _full(problem: Problem) -> list[ArrayAccess]:
     """The arrays that are read over the whole space."""
-    whole = {d for d, extent in enumerate(problem.extents) if extent != 1}
-    return [a for a in problem.arrays if not a.written and whole <= set(a.dims)]
+    return [a for a in problem.whole_arrays if not a.written]
 
 
 def _overlaps(array: ArrayAccess, dim: int) -> bool:

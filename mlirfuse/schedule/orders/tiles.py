@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.problem import Problem
 
 RUNS = (32, 64, 128)
@@ -26,15 +25,9 @@ SMALL = 4
 def orders(problem: Problem) -> list[tuple[int, ...]]:
     """The memory orders of the arrays over the whole space, the innermost dimension first: by bytes, results first."""
     weights: dict[tuple[int, ...], float] = {}
-    for array in full(problem):
+    for array in problem.whole_arrays:
         weights[array.order] = weights.get(array.order, 0) + array.bytes * (1.5 if array.written else 1.0)
     return sorted(weights, key=lambda order: -weights[order])
-
-
-def full(problem: Problem) -> list[ArrayAccess]:
-    """The arrays over the whole iteration space."""
-    whole = {d for d, extent in enumerate(problem.extents) if extent != 1}
-    return [array for array in problem.arrays if whole <= set(array.dims)]
 
 
 def tiles(problem: Problem, found: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
@@ -55,7 +48,7 @@ def grown_tiles(problem: Problem, found: Sequence[tuple[int, ...]], held: Sequen
     for run in RUNS:
         base = list(held)
         for order in found:
-            matching = [a.bytes for a in full(problem) if a.order == order]
+            matching = [a.bytes for a in problem.whole_arrays if a.order == order]
             _cover(base, problem, order, -(-run // min(matching, default=narrowest)))
         for elements in ELEMENTS:
             tile = tuple(_grown(base, problem, found, elements * _product(held)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
@@ -31,7 +31,7 @@ def window_candidates(problem: Problem) -> Iterator[Schedule]:
         return
     if problem.persistent_loop is not None and not problem.loop_is_optional:
         return
-    kept = {d for d, extent in enumerate(problem.extents) if extent != 1} - problem.reduced
+    kept = problem.whole - problem.reduced
     if not kept:
         return
     orders = list(dict.fromkeys(order for a in problem.arrays if (order := _kept(a.order, kept))))
@@ -76,7 +76,7 @@ def _layouts(
         vector //= 2
 
 
-def _kept(order: Sequence[int], kept: set[int]) -> tuple[int, ...]:
+def _kept(order: Sequence[int], kept: Set[int]) -> tuple[int, ...]:
     """An order without the dimensions that are reduced."""
     return tuple(d for d in order if d in kept)
 

@@ -119,6 +119,7 @@ def _norms(columns, *, dtype):
 
 FORMS = {
     "standardized": (_standardized, [_spec(8192, 127)]),
+    "standardized in float64": (_standardized, [_spec(8192, 127, dtype=mf.float64)]),
     "functions of a library": (_shifted, [_spec(None, 4096, dtype=mf.float64)]),
     "row maximum, erf and log1p": (_rowwise, [_spec(1024, 4096, dtype=mf.float16)]),
     "scaled to the range": (_scaled, [_spec(4096, 8)]),

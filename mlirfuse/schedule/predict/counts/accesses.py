@@ -10,6 +10,7 @@ from math import gcd, prod
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.predict.counts.space import tiles
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR
@@ -54,7 +55,7 @@ def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: Sequence
         arrays: those that it reads and writes.
         extents: of the iteration space.
     """
-    blocks = prod(-(-n // t) for n, t in zip(extents, schedule.tile, strict=True))
+    blocks = tiles(extents, schedule.tile, range(len(extents)))
     total = Traffic()
     for array in arrays:
         layout = layout_of(schedule, array)
@@ -70,7 +71,7 @@ def strided(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> Tra
     """
     total = Traffic()
     for array in strided_arrays(problem):
-        blocks = prod(-(-n // t) for n, t in zip(extents, schedule.tile, strict=True)) * schedule.layout.cluster
+        blocks = tiles(extents, schedule.tile, range(len(extents))) * schedule.layout.cluster
         moved = _of_block(array, schedule.layout, schedule, extents, blocks)
         elements = prod(extents)
         own = elements * array.bytes
@@ -87,9 +88,8 @@ def strided(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> Tra
 @lru_cache(maxsize=64)
 def strided_arrays(problem: Problem) -> list[ArrayAccess]:
     """The arrays of the whole space whose neighbours in memory are not those along the layout's vectors."""
-    whole = {d for d, extent in enumerate(problem.extents) if extent != 1}
-    full = [array for array in problem.arrays if whole <= set(array.dims)]
-    return [array for array in full if next((d for d in array.order if d in whole), None) != problem.vector_dim]
+    whole, arrays = problem.whole, problem.whole_arrays
+    return [array for array in arrays if next((d for d in array.order if d in whole), None) != problem.vector_dim]
 
 
 def layout_of(schedule: Schedule, array: ArrayAccess) -> BlockedLayout:

@@ -24,8 +24,7 @@ def with_extents(problem: Problem, elements: int = ASSUMED_ELEMENTS) -> Problem:
     """
     if None not in problem.extents:
         return problem
-    hints = problem.hints or (None,) * problem.rank
-    extents = [hint if extent is None else extent for extent, hint in zip(problem.extents, hints, strict=True)]
+    extents = list(problem.expected)
     if unknown := extents.count(None):
         known = prod(extent for extent in extents if extent is not None)
         each = max(1, round((elements / max(1, known)) ** (1 / unknown)))
@@ -136,8 +135,7 @@ def _wastes(
 @lru_cache(maxsize=64)
 def arrays(problem: Problem) -> tuple[Sequence[tuple[int, float]], Sequence[tuple[int, float]]]:
     """Arrays that are read and written: the bytes of an element, and the bytes for each element of the space."""
-    whole = {d for d, extent in enumerate(problem.extents) if extent != 1}
-    full = [a for a in problem.arrays if whole <= set(a.dims)]
+    full = problem.whole_arrays
     if sum(a.bytes for a in full) == problem.full_bytes:
         reads, writes = ([(a.bytes, a.bytes) for a in full if a.written == written] for written in (False, True))
         return reads, writes

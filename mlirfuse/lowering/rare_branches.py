@@ -12,9 +12,6 @@ from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, integer_of, ops_named
 
-EQUAL = 0
-"""The predicate `eq` of `arith.cmpi`."""
-
 LEAST_PERIOD = 8
 """Steps from which on a branch is cheaper than computing in every step what is used in one of them."""
 
@@ -60,7 +57,7 @@ def _is_rare(condition: ir.Value) -> bool:
     compared = defining_op(condition)
     if compared is None or compared.name != "arith.cmpi" or integer_of(compared.operands[1]) != 0:
         return False
-    if ir.IntegerAttr(compared.attributes["predicate"]).value != EQUAL:
+    if ir.IntegerAttr(compared.attributes["predicate"]).value != arith.CmpIPredicate.eq:
         return False
     rest = defining_op(compared.operands[0])
     if rest is None or rest.name != "arith.remui":
