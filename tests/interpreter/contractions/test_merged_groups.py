@@ -11,7 +11,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from mlirfuse.passes.fusion import merge_groups
+from mlirfuse.passes.groups import merge_groups
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
 from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.pairwise import combined, some

@@ -9,8 +9,8 @@ from mlir import ir
 from mlir.dialects import tensor
 
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.fusion.grouped_sum import RESULT, GroupedSum, joint_index
-from mlirfuse.passes.fusion.regrouping import copy_of, regrouped
+from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, joint_index
+from mlirfuse.passes.groups.regrouping import copy_of, regrouped
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import erase
 

@@ -10,10 +10,10 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gathered_view
-from mlirfuse.passes.fusion.grouped_sum import RESULT, GroupedSum, arrays, cast_of, is_view, view_of
-from mlirfuse.passes.fusion.merged_results import MergedResult
-from mlirfuse.passes.fusion.regrouping import copy_of, elementwise, regrouped
 from mlirfuse.passes.graph.collapsed_epilogues import copy_body
+from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, cast_of, is_view, view_of
+from mlirfuse.passes.groups.merged_results import MergedResult
+from mlirfuse.passes.groups.regrouping import copy_of, elementwise, regrouped
 from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
 from mlirfuse.support.rewriting import defining_op, erase
 

@@ -10,9 +10,9 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import reduces
-from mlirfuse.passes.fusion.group_trials import least_microseconds, microseconds_of
-from mlirfuse.passes.fusion.grouped_sum import RESULT, GroupedSum, arrays, grouped_sum, is_view
-from mlirfuse.passes.fusion.merged_groups import MergedGroups
+from mlirfuse.passes.groups.group_trials import least_microseconds, microseconds_of
+from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, grouped_sum, is_view
+from mlirfuse.passes.groups.merged_groups import MergedGroups
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import SWIZZLE_BYTES
 from mlirfuse.support.dtypes import from_mlir

@@ -14,11 +14,11 @@ from mlirfuse.dialect.attributes import ALIGN, STRIDES, TARGET
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
-from mlirfuse.passes.fusion.grouped_sum import RESULT, GroupedSum, arrays, cast_of, grouped_sum
-from mlirfuse.passes.fusion.merged_groups import MergedGroups
 from mlirfuse.passes.fusion.permuted_product import microseconds
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.graph.collapse_contractions import FuseCollapseContractions
+from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, cast_of, grouped_sum
+from mlirfuse.passes.groups.merged_groups import MergedGroups
 from mlirfuse.passes.kernels.collapse_dims import FuseCollapseDims
 from mlirfuse.passes.kernels.scatter_results import FuseScatterResults
 from mlirfuse.passmanager.base import Remarks
