@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import TypeVar
 
 from mlir import ir
@@ -83,6 +83,15 @@ def outermost_call() -> FrameType | None:
 def position_of(frame: FrameType) -> Position:
     """The position that the frame executes."""
     return _position(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def position_of_traceback(raised: TracebackType) -> Position:
+    """The innermost position outside of mlirfuse that an error passed."""
+    found = raised
+    while (inner := raised.tb_next) is not None:
+        found = found if _is_internal(inner.tb_frame.f_code) else inner
+        raised = inner
+    return _position(found.tb_frame.f_code, found.tb_lasti, found.tb_lineno)
 
 
 def at_user_line(error: ErrorT) -> ErrorT:

@@ -17,6 +17,7 @@ from mlirfuse.builder.source import Position, position_of_function
 from mlirfuse.builder.spec import ArgumentSpec
 from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
 from mlirfuse.builder.tensor import Scalar, Tensor
+from mlirfuse.builder.wrong_calls import wrong_call
 from mlirfuse.dialect.attributes import EQUAL_EXTENTS, RESULTS
 from mlirfuse.errors import TraceError
 
@@ -51,7 +52,8 @@ def trace(
     `fuse.equal_extents`, which `result_structure` and `equal_extents` read.
 
     Raises:
-        ArgumentError: the specs do not fit the function's parameters.
+        ArgumentError: the specs do not fit the function's parameters, or a function of mlirfuse is called with
+            arguments that it does not take.
         TraceError: the function cannot be traced, or returns anything but tensors.
         NeedsStatic: the function cannot be traced while a certain extent is dynamic.
         ChangesOrder: it changes the order in memory of dimensions that are not `known`.
@@ -74,6 +76,8 @@ def trace(
     ]
     try:
         structure, results = _results(signature.call(values), state, position)
+    except TypeError as error:
+        raise wrong_call(error, Tensor) or error from None
     finally:
         state.close()
     if known is not None and state.reordered | known != known:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -126,3 +126,67 @@ def random_case(rng: np.random.Generator, rank: int = 2, largest: int = 7) -> Ca
 def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Small integers, of which every sum is exact."""
     return rng.integers(-4, 5, shape).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function around a convolution or one of its gradients, its arguments, and what it returns, which is exact."""
+
+    fn: Any
+    arrays: tuple[np.ndarray, ...]
+    expected: np.ndarray
+
+
+def random_programs(rng: np.random.Generator, rank: int, dtype: Any) -> list[Program]:
+    """A convolution and both gradients in either layout, perhaps with "same" padding, between elementwise ops and sums.
+
+    Values are -1, 0 and 1, so that all results are exact, but for the last rounding of long sums in half precision.
+    """
+    case, same, first = random_case(rng, rank, 6 if rank < 3 else 4), rng.random() < 0.3, rng.random() < 0.4
+    case = replace(case, padding=_same_padding(case)) if same else case
+    p = case.parameters | ({"padding": "same"} if same else {}) | ({"layout": "NCHW"} if first else {})
+    x, w, dy = (rng.integers(-1, 2, shape) for shape in case.shapes)
+    convolve, of_filters, of_images = PASSES[rank - 1]
+    ways = (
+        (lambda x, w: convolve(x, w, **p), (x, w), forward(case, x, w)),
+        (lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p), (x, dy), wgrad(case, x, dy)),
+        (lambda dy, w: of_images(dy, w, input_size=case.sizes, **p), (dy, w), dgrad(case, dy, w)),
+    )
+    return [_around(rng, *way, dtype, rank if first else 0) for way in ways]
+
+
+def _around(
+    rng: np.random.Generator, fn: Any, arrays: tuple[np.ndarray, ...], result: np.ndarray, dtype: Any, moved: int
+) -> Program:
+    """The convolution with what is drawn before and behind it; with `moved` spatial dimensions behind the channels."""
+    order = (0, moved + 1, *range(1, moved + 1)) if moved else tuple(range(result.ndim))
+    x, other = (np.ascontiguousarray(a.transpose(order)).astype(dtype) for a in arrays)
+    y = np.ascontiguousarray(result.transpose(order)).astype(dtype)
+    channels = (-1, *[1] * moved)
+    row = rng.integers(-1, 2, y.shape[1 if moved else -1]).astype(dtype).reshape(channels)
+    full = rng.integers(-1, 2, y.shape).astype(dtype)
+    others = tuple(d for d in range(y.ndim) if d != (1 if moved else y.ndim - 1))
+    behind = (
+        lambda xp, y, row, full: y,
+        lambda xp, y, row, full: xp.maximum(y + row, 0),
+        lambda xp, y, row, full: y * row + full,
+        lambda xp, y, row, full: xp.sum(y, axis=others),
+        lambda xp, y, row, full: xp.max(y + full, axis=others[-1]),
+        lambda xp, y, row, full: xp.sum(xp.maximum(y, full)),
+    )[rng.integers(6)]
+    pending = rng.random() < 0.3
+
+    def program(x: Any, other: Any, row: Any, full: Any) -> Any:
+        same = mf.where(x > 0, x, mf.minimum(x, 0)) if pending else x
+        return behind(mf, fn(same, other), row, full)
+
+    return Program(program, (x, other, row, full), np.asarray(behind(np, y, row, full)))
+
+
+def _same_padding(case: Case) -> Pads:
+    """What makes the result's extents the quotients of the input's and the strides, the odd pixel behind."""
+    sums = [
+        max(0, (-(-n // s) - 1) * s + (r - 1) * d + 1 - n)
+        for n, r, d, s in zip(case.sizes, case.taps, case.dilation, case.stride, strict=True)
+    ]
+    return tuple((n // 2, n - n // 2) for n in sums)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABC"
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int32", "bool")
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "bool")
 
 
 @dataclass(frozen=True)
@@ -17,12 +19,25 @@ class Einsum:
     """An equation, the shapes and the dtype of its operands, and the seed of their values.
 
     Values are small integers, and sums are short, so that all results are exact in every dtype but int8, which wraps.
+
+    Attributes:
+        alternating: whether operands and lists of numbers alternate in the call, in place of an equation.
     """
 
     equation: str
     shapes: tuple[tuple[int, ...], ...]
     dtype: str
     seed: int
+    alternating: bool = False
+
+    def call(self, xp: Any, arrays: Sequence[Any]) -> Any:
+        """The einsum of NumPy or mlirfuse."""
+        if not self.alternating:
+            return xp.einsum(self.equation, *arrays)
+        terms, arrow, result = self.equation.replace(" ", "").partition("->")
+        lists = [_numbers(term) for term in terms.split(",")]
+        given = [part for pair in zip(arrays, lists, strict=True) for part in pair]
+        return xp.einsum(*given, *([_numbers(result)] if arrow else []))
 
     def arrays(self) -> list[np.ndarray]:
         """The operands."""
@@ -33,9 +48,9 @@ class Einsum:
     def expected(self, arrays: list[np.ndarray]) -> np.ndarray:
         """NumPy's result, of half precision from float64."""
         if self.dtype in ("float16", "bfloat16"):
-            wide = np.einsum(self.equation, *(x.astype(np.float64) for x in arrays))
+            wide = self.call(np, [x.astype(np.float64) for x in arrays])
             return np.asarray(wide).astype(arrays[0].dtype)
-        return np.asarray(np.einsum(self.equation, *arrays))
+        return np.asarray(self.call(np, arrays))
 
 
 @st.composite
@@ -71,4 +86,12 @@ def einsums(draw: st.DrawFn, most_operands: int = 4, largest: int = 4) -> Einsum
             place = draw(st.integers(0, len(result)))
             result = [*result[:place], "...", *result[place:]]
         equation += f"{space}->{space}" + space.join(result)
-    return Einsum(equation, tuple(shapes), draw(st.sampled_from(DTYPES)), draw(st.integers(0, 99)))
+    return Einsum(
+        equation, tuple(shapes), draw(st.sampled_from(DTYPES)), draw(st.integers(0, 99)), draw(st.integers(0, 3)) == 0
+    )
+
+
+def _numbers(term: str) -> list[Any]:
+    """A term as a list of numbers, and Ellipsis."""
+    before, dots, after = term.partition("...")
+    return [*map(LETTERS.index, before), *([Ellipsis] if dots else []), *map(LETTERS.index, after)]

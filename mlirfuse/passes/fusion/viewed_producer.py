@@ -143,11 +143,13 @@ class ViewedProducer:
         value = self.call.operands[self._arguments.index(argument)]
         if not isinstance(argument.type, ir.RankedTensorType):
             return value
+        if argument == self._whole(space):
+            # Along dimensions of extent 1 too, which spaces leave out: the view may leave the array there.
+            self._dims[argument] = tuple(range(len(gather.shape)))
+            return gathered_view(value, gather)
         axes = next(iter(self._axes(space, argument)), ())
         dims = self._along(axes, gather) or (len(gather.basis) - 1,)
         self._dims[argument] = dims
-        if argument == self._whole(space):
-            return gathered_view(value, gather)
         kept = {c for c, dim in enumerate(gather.dims) if dim in dims}
         numbers = {c: n for n, c in enumerate(sorted(kept))}
         nothing = ir.AffineExpr.get_constant(0)
@@ -166,9 +168,9 @@ class ViewedProducer:
 
     def _generic(self, op: ir.Operation, space: IterationSpace, gather: Gather) -> None:
         """Clones an elementwise op to run along the dimensions of the view."""
-        loops = space.loops[op]
-        dims = self._along(loops, gather) or (len(gather.basis) - 1,)
         inputs = len(op.operands) - len(op.results)
+        read = {d for operand in op.operands[:inputs] for d in self._dims.get(operand, ())}
+        dims = tuple(sorted(read.union(self._along(space.loops[op], gather)))) or (len(gather.basis) - 1,)
         maps = [
             projection(len(dims), [dims.index(d) for d in self._dims.get(operand, ())])
             for operand in op.operands[:inputs]

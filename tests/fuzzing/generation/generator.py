@@ -49,6 +49,9 @@ PROFILES = {
 vectors, tensor maps and tiles divide."""
 
 
+CONVOLVING = 0.1
+"""Share of programs with convolutions, drawn apart from all else, so that the others stay the same."""
+
 LEAST = 3
 """Statements that a program has at least, but for one in very many of which nothing comes."""
 
@@ -76,6 +79,7 @@ class Generator:
         self.statements: list[Statement] = []
         self.data = self.choose({"plain": 76, "special": 14, "extreme": 5, "exact": 12})
         self.theme = self._theme()
+        self.convolves = random.Random(f"convolutions of {seed}").random() < CONVOLVING
 
     def choose(self, weights: dict) -> object:
         return self.random.choices(list(weights), list(weights.values()))[0]
@@ -234,9 +238,10 @@ def program_from_seed(seed: int, profile: str = "large") -> Program:
 
 
 def _attempt(seed: int, profile: Profile, attempt: int) -> Program:
-    from tests.fuzzing.generation.makers import MAKERS
+    from tests.fuzzing.generation.makers import CONVOLUTIONS, MAKERS
 
     make = Generator(seed, profile, attempt)
+    makers = MAKERS | CONVOLUTIONS if make.convolves else MAKERS
     base = make.base_shape()
     make.add_input(base, make.theme)
     for _ in range(int(make.choose({0: 40, 1: 35, 2: 20, 3: 5}))):
@@ -246,7 +251,7 @@ def _attempt(seed: int, profile: Profile, attempt: int) -> Program:
     for _ in range(20 * wanted):
         before = len(make.statements), len(make.inputs)
         try:
-            make.choose(MAKERS)(make)  # type: ignore[operator]
+            make.choose(makers)(make)  # type: ignore[operator]
         except Retry:
             _undo(make, *before)
         if len(make.statements) >= wanted:

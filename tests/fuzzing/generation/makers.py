@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.fuzzing.bounds import Bounded
+from tests.fuzzing.generation.convolution_makers import convolution
 from tests.fuzzing.generation.einsum_makers import einsum
 from tests.fuzzing.generation.generator import Generator, Retry
 from tests.fuzzing.generation.shape_makers import product, view
@@ -278,3 +279,6 @@ MAKERS = {
     product: 6,
     einsum: 4,
 }
+
+CONVOLUTIONS = {convolution: 40}
+"""Makers that some programs have besides."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzzing.bounds import Bounded, cast
-from tests.fuzzing.ops import einsums, elementwise, reductions
+from tests.fuzzing.ops import convolutions, einsums, elementwise, reductions
 from tests.fuzzing.ops.contraction import matmul
 from tests.fuzzing.types import DTYPES, Refused
 
@@ -229,4 +229,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "vecdot": Operation((call("vecdot"),), einsums.vecdot),
     "outer": Operation((call("outer"),), einsums.outer),
     "trace": Operation((call("trace"),), einsums.trace),
+    **{f"conv{n}d": Operation((call(f"conv{n}d"),), convolutions.conv) for n in (1, 2)},
+    **{f"conv{n}d_wgrad": Operation((call(f"conv{n}d_wgrad"),), convolutions.conv_wgrad) for n in (1, 2)},
+    **{f"conv{n}d_dgrad": Operation((call(f"conv{n}d_dgrad"),), convolutions.conv_dgrad) for n in (1, 2)},
 }

@@ -170,6 +170,7 @@ def levels(program: Program) -> Outcome:
 
 
 ORDERED = ("sum", "prod", "mean", "var", "std", "matmul", "einsum", "tensordot", "vecdot", "trace")
+ORDERED += tuple(f"conv{n}d{way}" for n in (1, 2) for way in ("", "_wgrad", "_dgrad"))
 """Operations whose results depend on the order in which they are computed."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
+from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, random_programs, wgrad
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -50,6 +50,14 @@ def test_random_parameters(seed: int) -> None:
     case = random_case(rng, 1 + seed % 2, 12)
     arrays = tuple(integers(rng, shape, DTYPES[seed % 3]) for shape in case.shapes)
     check(case, passes(case, tuple(map(cupy.asarray, arrays))), arrays)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_programs(seed: int) -> None:
+    """Either layout, "same" padding, and elementwise ops and sums before and behind."""
+    for program in random_programs(np.random.default_rng(2000 + seed), 1 + seed // 3 % 3, DTYPES[seed % 3]):
+        found = cupy.asnumpy(mf.fuse(program.fn)(*map(cupy.asarray, program.arrays)))
+        np.testing.assert_array_equal(found, program.expected.astype(found.dtype))
 
 
 def _depthwise(size: int, channels: int, taps: int, stride: int) -> Case:

@@ -18,7 +18,7 @@ from mlirfuse.compiler import pipeline
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.orders.sliding import sliding_schedules
 from tests.support.contractions.products import Product, pinned_schedule
-from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
+from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, random_programs, wgrad
 from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.pairwise import combined, some
 
@@ -48,6 +48,14 @@ def test_random_parameters(seed: int) -> None:
     rank = 1 + seed // 3 % 3
     case = random_case(rng, rank, 7 if rank < 3 else 4)
     check_three_passes(case, rng, DTYPES[seed % 3])
+
+
+@pytest.mark.parametrize("seed", some(range(100), 25))
+def test_random_programs(seed: int) -> None:
+    """Either layout, "same" padding, and elementwise ops and sums before and behind."""
+    for program in random_programs(np.random.default_rng(seed), 1 + seed // 3 % 3, DTYPES[seed % 3]):
+        found = run(program.fn, *program.arrays)
+        np.testing.assert_array_equal(np.asarray(found), program.expected.astype(found.dtype))
 
 
 ALIGNED = Case(2, (6, 7), 16, 24, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))

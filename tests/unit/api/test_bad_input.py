@@ -59,6 +59,13 @@ def softmax(x: Any) -> Any:
     return mf.softmax(x)  # type: ignore[attr-defined]
 
 
+OTHER_KEYWORDS: dict[str, Callable[..., Any]] = {
+    "sum": lambda x: mf.sum(x, dim=1),
+    "mean": lambda x: x.mean(1, keepdim=True),
+    "std": lambda x: mf.std(x, ddof=1),
+}
+
+
 def other_target(chip: str) -> mf.Target:
     return mf.Target(chip, ptx=81, sms=84, shared_per_block=101376, shared_per_sm=102400)
 
@@ -117,6 +124,22 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "NumPy's sum": (TraceError, r"(?s)np\.sum cannot be traced.*use mf\.sum", lambda: call(lambda x: np.sum(x), X)),
     "NumPy's where": (TraceError, r"(?s)np\.where .*use mf\.where", lambda: call(lambda x: np.where(x > 0, x, 0), X)),
     "NumPy's cumsum": (TraceError, "(?s)np.cumsum .*triangular", lambda: call(lambda x: np.cumsum(x), X)),
+    "PyTorch's keyword": (
+        ArgumentError,
+        "(?s)mf.sum got .*'dim'.*\\^.*use axis=",
+        lambda: call(OTHER_KEYWORDS["sum"], X),
+    ),
+    "a method's keyword": (
+        ArgumentError,
+        "(?s)x.mean got .*use keepdims=",
+        lambda: call(OTHER_KEYWORDS["mean"], X),
+    ),
+    "NumPy's keyword": (
+        ArgumentError,
+        "use correction=; it is mf.std\\(x,",
+        lambda: call(OTHER_KEYWORDS["std"], X),
+    ),
+    "a missing argument": (ArgumentError, "mf.where missing 2 .*", lambda: call(lambda x: mf.where(x > 0), X)),
     "a bool axis": (DTypeError, "(?s)axis True is a bool.*by name", lambda: call(lambda x: x.max(True), X)),
     "a number in math": (
         TraceError,
