@@ -30,12 +30,29 @@ _SLACK = 2.0**-18
 """Relative error of functions that are not correctly rounded, more than any of them has."""
 
 
-def value_range(value: ir.Value, depth: int = MOST_OPS) -> Range:
+def value_range(value: ir.Value) -> Range:
     """The numbers that a value, or an element of a vector or of a tensor, can be if it is not NaN.
 
     Operands are followed through the ops of a kernel, and from the body of a `linalg.generic` to its producers.
     Sums and products are rounded to nearest, which keeps order, so that bounds are rounded too.
     """
+    return _range_of(value, MOST_OPS, {})
+
+
+_Known = dict[ir.Value, tuple[int, Range]]
+"""Ranges of values, and how far back each was followed."""
+
+
+def _range_of(value: ir.Value, depth: int, known: _Known) -> Range:
+    """The range from so many ops back: found once, as values that many ops share would take exponential time."""
+    followed, found = known.get(value, (-1, ANY))
+    if followed < depth:
+        found = _follow(value, depth, known)
+        known[value] = depth, found
+    return found
+
+
+def _follow(value: ir.Value, depth: int, known: _Known) -> Range:
     type_ = value.type.element_type if isinstance(value.type, ir.ShapedType) else value.type
     if not isinstance(type_, ir.F32Type) or depth == 0:
         return ANY
@@ -43,25 +60,25 @@ def value_range(value: ir.Value, depth: int = MOST_OPS) -> Range:
     if number is not None:
         return ANY if isnan(number) else (number, number)
     if isinstance(value.owner, ir.Block):
-        return _element_range(ir.BlockArgument(value), depth)
+        return _element_range(ir.BlockArgument(value), depth, known)
     maker = defining_op(value)
     if maker is None:
         return ANY
     if maker.name == "linalg.generic":
         end = maker.regions[0].blocks[0].operations[-1].operation
-        return value_range(end.operands[ir.OpResult(value).result_number], depth - 1)
+        return _range_of(end.operands[ir.OpResult(value).result_number], depth - 1, known)
     if maker.name == "llvm.call_intrinsic":
         return NEVER_NEGATIVE if ir.StringAttr(maker.attributes["intrin"]).value == EX2 else ANY
     rule = _RULES.get(maker.name)
-    return ANY if rule is None else _rounded(rule(maker, lambda n: value_range(maker.operands[n], depth - 1)))
+    return ANY if rule is None else _rounded(rule(maker, lambda n: _range_of(maker.operands[n], depth - 1, known)))
 
 
-def _element_range(argument: ir.BlockArgument, depth: int) -> Range:
+def _element_range(argument: ir.BlockArgument, depth: int, known: _Known) -> Range:
     """Of what the body of a `linalg.generic` reads: of its producer's elements. Results are not known in advance."""
     generic = argument.owner.owner.operation
     if generic.name != "linalg.generic" or argument.arg_number >= len(generic.operands) - len(generic.results):
         return ANY
-    return value_range(generic.operands[argument.arg_number], depth - 1)
+    return _range_of(generic.operands[argument.arg_number], depth - 1, known)
 
 
 _Of = Callable[[int], Range]

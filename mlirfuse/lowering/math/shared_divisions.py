@@ -11,13 +11,16 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 from mlirfuse.analysis.arithmetic.casts import element_type
+from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, value_range
 from mlirfuse.analysis.arithmetic.rounded import rounds_to_half
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import broadcast_like, f32_constant
+from mlirfuse.lowering.math.elements import broadcast_like, by_element, constant_like
 from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
 from mlirfuse.lowering.math.special_unit import reciprocal
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op, erase, ops_named
+from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
+
+LOOPS = ("scf.for", "scf.while")
 
 MANTISSA_BITS, BIAS = 23, 127
 """Format of float32: the bits of 2^e are (BIAS + e) << MANTISSA_BITS."""
@@ -28,12 +31,15 @@ class LowerSharedDivisions(Pass):
     """Lowers `x / s` in `f32`, where a thread divides several elements by one s, through one reciprocal of s.
 
     `div.rn.f32` costs about a dozen instructions and a branch an element; a softmax divides every element by its row's
-    sum. With r = 1 / (s k) and q = (x k) r, where k, a power of two, brings s to where its reciprocal is a normal
-    number, q is within 1.5 units in the last place. Where all users round the quotient to half precision that is
-    enough: the rounding is 2^13 times coarser. Elsewhere q is corrected by the remainder, as in `lower-divisions`, to a
-    correctly rounded quotient from a magnitude of 2^-101 on, and to within 1.5 units below. Infinities, zeros and NaN
-    are those of IEEE division: k keeps subnormal numbers from the special unit, which flushes them, and is negative
-    where s is not, so that quotients of zero keep their sign. Constant divisors are left to `lower-divisions`.
+    sum, and a loop over rows divides by the same columns in each step. Such an s, or vector of them, is one that all
+    elements of a fragment share, that several fragments are divided by, or that no step of a loop changes, and that is
+    not known to be bounded (`lower-bounded-divisions`). With r = 1 / (s k) and q = (x k) r, where k, a power of two,
+    brings s to where its reciprocal is a normal number, q is within 1.5 units in the last place. Where all users round
+    the quotient to half precision that is enough: the rounding is 2^13 times coarser. Elsewhere q is corrected by the
+    remainder, as in `lower-divisions`, to a correctly rounded quotient from a magnitude of 2^-101 on, and to within
+    1.5 units below. Infinities, zeros and NaN are those of IEEE division: k keeps subnormal numbers from the special
+    unit, which flushes them, and is negative where s is not, so that quotients of zero keep their sign. Constant
+    divisors are left to `lower-divisions`.
 
     r has the value of `rcp.rn.f32`, by the steps that ptxas takes for normal numbers: the special unit's reciprocal,
     and one Newton step. For other numbers ptxas calls a function, and spills live registers around the call.
@@ -64,17 +70,17 @@ class LowerSharedDivisions(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            groups: dict[ir.Value, list[ir.Operation]] = {}
+            groups: dict[tuple[ir.Value, ir.Operation | None], list[ir.Operation]] = {}
             for op in ops_named(func.operation, "arith.divf"):
                 divisor = _divisor(op)
                 if divisor is not None:
-                    groups.setdefault(divisor, []).append(op)
-            shared = {s: ops for s, ops in groups.items() if sum(_width(op) for op in ops) > 1 and _one_block(ops)}
-            for ops in shared.values():
+                    groups.setdefault((divisor, _loop_around(op, divisor)), []).append(op)
+            shared = {key: ops for key, ops in groups.items() if _pays(*key, ops)}
+            for (_, loop), ops in shared.items():
                 # Looked up again, as a divisor may be a quotient that was just replaced.
                 divisor = _divisor(ops[0])
                 assert divisor is not None
-                with ir.InsertionPoint(ops[0]), ops[0].location:
+                with ir.InsertionPoint(ops[0] if loop is None else loop), ops[0].location:
                     reciprocal = _reciprocal(divisor)
                 for op in ops:
                     with ir.InsertionPoint(op), op.location:
@@ -85,17 +91,38 @@ class LowerSharedDivisions(Pass):
 
 
 def _divisor(op: ir.Operation) -> ir.Value | None:
-    """The number that a single-precision division divides all its elements by; None if there is none, or a constant."""
+    """What a single-precision division divides by, one number where that is of all elements; None for constants."""
     if str(element_type(op.results[0].type)) != "f32":
         return None
     divisor = op.operands[1]
     owner = defining_op(divisor)
-    if isinstance(divisor.type, ir.VectorType):
-        if owner is None or owner.name != "vector.broadcast" or isinstance(owner.operands[0].type, ir.VectorType):
-            return None
+    if owner is not None and owner.name == "vector.broadcast" and not isinstance(owner.operands[0].type, ir.VectorType):
         divisor = owner.operands[0]
-        owner = defining_op(divisor)
-    return None if owner is not None and owner.name == "arith.constant" else divisor
+    return divisor if number_of(divisor) is None else None
+
+
+def _loop_around(op: ir.Operation, divisor: ir.Value) -> ir.Operation | None:
+    """The outermost loop around a division that the divisor is defined outside of; None where there is none."""
+    home = divisor.owner if isinstance(divisor.owner, ir.Block) else divisor.owner.operation.block
+    found, around = None, op
+    while around.block != home:
+        around = around.parent.operation
+        if around.name in LOOPS:
+            found = around
+    return found
+
+
+def _pays(divisor: ir.Value, loop: ir.Operation | None, ops: Sequence[ir.Operation]) -> bool:
+    """Whether a thread divides several times by each number, and knows its reciprocal before the first division."""
+    if value_range(divisor)[0] >= LEAST_DIVISOR and not all(_is_one_number(op) for op in ops):
+        return False
+    times = sum(_width(op) if _is_one_number(op) else 1 for op in ops)
+    return loop is not None or (times > 1 and _one_block(ops))
+
+
+def _is_one_number(op: ir.Operation) -> bool:
+    """Whether all elements are divided by the same number."""
+    return _divisor(op) != op.operands[1] or not isinstance(op.operands[1].type, ir.VectorType)
 
 
 def _one_block(ops: Sequence[ir.Operation]) -> bool:
@@ -125,14 +152,15 @@ class _Reciprocal:
 def _reciprocal(divisor: ir.Value) -> _Reciprocal:
     scale = _scale(divisor)
     scaled = arith.mulf(divisor, scale)
-    first = reciprocal(scaled)
-    error = math.fma(scaled, first, f32_constant(-1.0))
+    first = by_element(reciprocal, scaled)
+    error = math.fma(scaled, first, constant_like(-1.0, divisor.type))
     better = math.fma(first, arith.negf(error), first)
-    above = math.fma(first, arith.subf(f32_constant(NUDGE), error), first)
+    above = math.fma(first, arith.subf(constant_like(NUDGE, divisor.type), error), first)
     # For zero and infinity the approximation is exact, and its Newton error is NaN.
     is_number = arith.cmpf(arith.CmpFPredicate.ORD, error, error)
     nearest, above = (arith.select(is_number, value, first) for value in (better, above))
-    return _Reciprocal(scale, scaled, nearest, above, arith.select(is_number, better, f32_constant(-0.0)))
+    correction = arith.select(is_number, better, constant_like(-0.0, divisor.type))
+    return _Reciprocal(scale, scaled, nearest, above, correction)
 
 
 def _scale(divisor: ir.Value) -> ir.Value:
@@ -141,22 +169,30 @@ def _scale(divisor: ir.Value) -> ir.Value:
     With this k, x k overflows only where the quotient does, and subnormal dividends of small divisors become normal.
     The computation is on the exponent bits, which are ordered as the numbers are.
     """
-    bits = arith.bitcast(ir.IntegerType.get_signless(32), divisor)
-    exponent = arith.andi(bits, _bits(0xFF << MANTISSA_BITS))
-    inverse = arith.subi(_bits((2 * BIAS - 1) << MANTISSA_BITS), exponent)
-    raised = arith.addi(inverse, _bits(64 << MANTISSA_BITS))
-    size = arith.maxsi(inverse, arith.minsi(raised, _bits(BIAS << MANTISSA_BITS)))
+    integer: ir.Type = ir.IntegerType.get_signless(32)
+    if isinstance(divisor.type, ir.VectorType):
+        integer = ir.VectorType.get(divisor.type.shape, integer)
+    bits = arith.bitcast(integer, divisor)
+    exponent = arith.andi(bits, _bits(0xFF << MANTISSA_BITS, integer))
+    inverse = arith.subi(_bits((2 * BIAS - 1) << MANTISSA_BITS, integer), exponent)
+    raised = arith.addi(inverse, _bits(64 << MANTISSA_BITS, integer))
+    size = arith.maxsi(inverse, arith.minsi(raised, _bits(BIAS << MANTISSA_BITS, integer)))
     return math.copysign(arith.bitcast(divisor.type, size), arith.negf(divisor))
 
 
 def _quotient(op: ir.Operation, shared: _Reciprocal) -> ir.Value:
     x = op.operands[0]
-    scaled = arith.mulf(x, broadcast_like(shared.scale, x.type))
+    scaled = arith.mulf(x, _like(shared.scale, x.type))
     if all(rounds_to_half(use.owner.operation) for use in op.results[0].uses):
-        return arith.mulf(scaled, broadcast_like(shared.nearest, x.type))
+        return arith.mulf(scaled, _like(shared.nearest, x.type))
     minus_s = arith.negf(shared.scaled)
-    numbers = (broadcast_like(value, x.type) for value in (shared.above, minus_s, shared.correction))
+    numbers = (_like(value, x.type) for value in (shared.above, minus_s, shared.correction))
     return corrected_quotient(scaled, *numbers)
+
+
+def _like(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """A vector as it is; a number in all places of one."""
+    return value if isinstance(value.type, ir.VectorType) else broadcast_like(value, type_)
 
 
 def _width(op: ir.Operation) -> int:
@@ -164,5 +200,6 @@ def _width(op: ir.Operation) -> int:
     return prod(result.shape) if isinstance(result, ir.VectorType) else 1
 
 
-def _bits(value: int) -> ir.Value:
-    return arith.constant(ir.IntegerType.get_signless(32), value)
+def _bits(value: int, type_: ir.Type) -> ir.Value:
+    constant = arith.constant(ir.IntegerType.get_signless(32), value)
+    return broadcast_like(constant, type_)

@@ -14,6 +14,7 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant, reduces
+from mlirfuse.analysis.memory.host_views import is_diagonal
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
@@ -82,6 +83,8 @@ def _groups(op: ir.Operation, number: int, reshape: ir.Operation | None) -> list
         reshape: what expands or collapses it.
     """
     assert reshape is not None  # the operand's producer
+    if is_diagonal(op):
+        return None
     maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
     types = [v.type for v in op.operands]

@@ -63,3 +63,15 @@ def test_range(name: str) -> None:
     (end,) = ops_named(module.operation, "func.return")
     low, high = value_range(end.operands[0])
     assert (low, high) == pytest.approx(expected, rel=1e-4)
+
+
+def test_values_that_many_ops_share_are_followed_once() -> None:
+    """It would otherwise take 3^40 steps."""
+    steps = [
+        f"%q{n + 1} = arith.select %b, %q{n}, %p{n} : f32\n%p{n + 1} = math.fma %q{n}, %q{n}, %p{n} : f32"
+        for n in range(40)
+    ]
+    op = "\n".join(["%p0 = math.absf %x : f32", "%q0 = math.absf %y : f32", *steps, "%r = arith.addf %q40, %one : f32"])
+    module = parse_module(KERNEL.format(op=op, type="f32"), make_context())
+    (end,) = ops_named(module.operation, "func.return")
+    assert value_range(end.operands[0]) == (1.0, inf)

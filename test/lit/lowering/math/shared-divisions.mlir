@@ -197,3 +197,60 @@ gpu.module @ranks {
     gpu.return
   }
 }
+
+// -----
+
+// No step of the loop changes the divisors, so their reciprocals are computed in front of it.
+gpu.module @loop {
+  // CHECK-LABEL: gpu.func @loop
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+  // CHECK: scf.for
+  // CHECK-NOT: rcp.approx
+  // CHECK-NOT: arith.divf
+  // CHECK: "llvm.nvvm.mul.rz.f"
+  // CHECK: scf.yield
+  gpu.func @loop(%x: memref<?xf32>, %s: vector<2xf32>, %n: index, %out: memref<2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %zero = arith.constant dense<0.0> : vector<2xf32>
+    %sum = scf.for %i = %c0 to %n step %c2 iter_args(%before = %zero) -> vector<2xf32> {
+      %v = vector.load %x[%i] : memref<?xf32>, vector<2xf32>
+      %q = arith.divf %v, %s : vector<2xf32>
+      %after = arith.addf %before, %q : vector<2xf32>
+      scf.yield %after : vector<2xf32>
+    }
+    vector.store %sum, %out[%c0] : memref<2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Two fragments over one vector; the loop's own numbers, and bounded ones (lower-bounded-divisions), are left.
+gpu.module @vectors {
+  // CHECK-LABEL: gpu.func @vectors
+  // CHECK-COUNT-2: rcp.approx
+  // CHECK-NOT: rcp.approx
+  // CHECK: scf.for
+  // CHECK: arith.divf
+  // CHECK: arith.divf
+  // CHECK: scf.yield
+  gpu.func @vectors(%x: vector<2xf32>, %y: vector<2xf32>, %s: vector<2xf32>, %n: index, %in: memref<?xf32>, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %ones = arith.constant dense<1.0> : vector<2xf32>
+    %p = arith.divf %x, %s : vector<2xf32>
+    %q = arith.divf %y, %s : vector<2xf32>
+    %size = math.absf %s : vector<2xf32>
+    %bounded = arith.addf %size, %ones : vector<2xf32>
+    %sum = scf.for %i = %c0 to %n step %c2 iter_args(%before = %p) -> vector<2xf32> {
+      %v = vector.load %in[%i] : memref<?xf32>, vector<2xf32>
+      %r = arith.divf %before, %v : vector<2xf32>
+      %t = arith.divf %r, %bounded : vector<2xf32>
+      scf.yield %t : vector<2xf32>
+    }
+    vector.store %sum, %out[%c0] : memref<4xf32>, vector<2xf32>
+    vector.store %q, %out[%c2] : memref<4xf32>, vector<2xf32>
+    gpu.return
+  }
+}

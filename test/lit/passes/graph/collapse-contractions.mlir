@@ -196,3 +196,31 @@ func.func @gradient_of_result(%x: tensor<2x7x4xf32>, %w: tensor<6x3x4xf32>, %f: 
   } -> tensor<6x3x4xf32>
   return %z : tensor<6x3x4xf32>
 }
+
+// -----
+
+// What reads a diagonal of the result reads the expanded value.
+// CHECK-LABEL: func.func @diagonal_of_result
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}["parallel", "parallel", "reduction"]}
+// CHECK: %[[Y:.*]] = tensor.expand_shape %[[SUM]]
+// CHECK: linalg.generic {{.*}} ins(%[[Y]] : tensor<2x5x5xf32>)
+func.func @diagonal_of_result(%x: tensor<2x7x4xf32>, %w: tensor<5x3x4xf32>, %f: tensor<2x5x5xf32>, %g: tensor<2x5xf32>) -> tensor<2x5xf32> {
+  %windows = "fuse.gathered_view"(%x) {basis = array<i64: 2, 5, 3, 4>, ranks = array<i64: 1, 1, 1, 1>,
+      map = affine_map<(n, p, r, c) -> (n, p + r, c)>} : (tensor<2x7x4xf32>) -> tensor<2x5x3x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(n, p, k, r, c) -> (n, p, r, c)>, affine_map<(n, p, k, r, c) -> (k, r, c)>,
+                                        affine_map<(n, p, k, r, c) -> (n, p, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%windows, %w : tensor<2x5x3x4xf32>, tensor<5x3x4xf32>) outs(%f : tensor<2x5x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x5x5xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(n, p) -> (n, p, p)>, affine_map<(n, p) -> (n, p)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<2x5x5xf32>) outs(%g : tensor<2x5xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<2x5xf32>
+  return %z : tensor<2x5xf32>
+}
