@@ -15,7 +15,7 @@ from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.layouts import HALF_WARPS, Split, row_schedule, spread_row, unaligned_vector
 from mlirfuse.schedule.rows.row_alignment import MOST_HELD, has_costly_ends, staged_bytes
 from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.target import Target
+from mlirfuse.target import SECTOR, Target
 
 FINER_VECTOR = 8
 """Elements of a vector that may be halved, and whose rows may be over half a warp, where rows then fill their threads:
@@ -117,6 +117,8 @@ def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
     unaligned = unaligned_vector(problem)
     vector = unaligned or problem.vector
     yield Split(warps, cluster, vector)
+    for rows in _neighbouring_rows(problem):
+        yield Split(warps, cluster, vector, lanes=WARP // rows)
     if problem.line and problem.row_elements >= FEWEST_LINES * problem.line:
         yield Split(warps, cluster, vector, line=problem.line)
     if unaligned or cluster > 1 or problem.vector < FINER_VECTOR:
@@ -127,9 +129,24 @@ def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
         yield Split(warps, cluster, vector // 2, lanes=WARP // 2)
 
 
+def _neighbouring_rows(problem: Problem) -> Iterator[int]:
+    """Rows that the lanes of a warp have each an element of, so that arrays which are contiguous along the rows'
+    numbers, such as a transposed result, are accessed in whole sectors.
+    """
+    transposed = problem.transposed
+    outer = [d for d in range(problem.rank) if d not in problem.reduced]
+    if transposed is None or not outer or transposed.dim != outer[-1]:
+        return
+    rows = max(2, SECTOR // transposed.narrowest)
+    while rows <= WARP:
+        yield rows
+        rows *= 2
+
+
 def _divides(layout: BlockedLayout, problem: Problem) -> bool:
     """Whether a layout finer than whole vectors over whole warps leaves no padding, in few elements a thread."""
-    return layout.extents[problem.vector_dim] == problem.row_elements and layout.elements_per_thread <= MOST_FINE
+    fits = all(layout.extents[d] == problem.extents[d] for d in problem.reduced)
+    return fits and layout.elements_per_thread <= MOST_FINE
 
 
 def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:

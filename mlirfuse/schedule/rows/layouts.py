@@ -62,8 +62,9 @@ def spread_row(problem: Problem, split: Split) -> LayoutBuilder | None:
     if problem.vector_dim in outer:
         inner = [problem.vector_dim, *inner]
     for dim in inner:
-        fill.add_lanes(dim, lanes if dim in problem.reduced else split.across)
-    if lanes < WARP and (len(inner) > 1 or not outer or fill.lanes_left * lanes != WARP):
+        along_row = lanes * fill.lanes_left // WARP  # what is left of the lanes over a row
+        fill.add_lanes(dim, along_row if dim in problem.reduced else split.across)
+    if lanes < WARP and (problem.vector_dim in outer or not outer or fill.lanes_left * lanes != WARP):
         return None
     if fill.lanes_left > 1 and outer:
         fill.rest_of_lanes(outer[-1])

@@ -1,4 +1,4 @@
-"""Elementwise functions of transposed arrays, on the GPU."""
+"""Functions of transposed arrays, on the GPU."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import pytest
 
 import mlirfuse as mf
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
-from tests.support.views.transposes import CASES
+from tests.support.views.transposes import CASES, ROWS
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *ROWS])
 def test_transposed_arrays(name: str) -> None:
-    case = CASES[name]
+    case = (CASES | ROWS)[name]
     arrays = case.arrays()
     fused, tensors = mf.fuse(case.fn), [to_torch(a) for a in arrays]
     out = fused(*tensors)

@@ -1,4 +1,4 @@
-"""Elementwise functions of transposed arrays, on the interpreter."""
+"""Functions of transposed arrays, on the interpreter."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.views.transposes import CASES
+from tests.support.views.transposes import CASES, ROWS
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *ROWS])
 def test_transposed_arrays(name: str) -> None:
-    case = CASES[name]
+    case = (CASES | ROWS)[name]
     arrays = case.arrays()
     case.check(np.asarray(mf.fuse(case.fn, target="interpret")(*arrays)), arrays)
 

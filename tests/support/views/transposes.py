@@ -57,3 +57,31 @@ CASES = {
         lambda x, r, c: x.T * r + c, ((96, 64), (96,), (64, 1)), "float32", lambda x, r, c: x.T * r + c
     ),
 }
+
+ROWS = {
+    "half precision": Case(
+        lambda x: 2 * mf.permute_dims(x - mf.max(x, axis=1, keepdims=True), (1, 0)),
+        ((150, 768),),
+        "float16",
+        lambda x: 2 * (x - x.max(1, keepdims=True)).T,
+    ),
+    "single precision": Case(
+        lambda x: 2 * mf.permute_dims(x - mf.max(x, axis=1, keepdims=True), (1, 0)),
+        ((70, 1024),),
+        "float32",
+        lambda x: 2 * (x - x.max(1, keepdims=True)).T,
+    ),
+    "two reduced dimensions": Case(
+        lambda x: mf.permute_dims(x - mf.max(x, axis=(1, 2), keepdims=True), (2, 1, 0)).astype(mf.float16),
+        ((100, 2, 256),),
+        "float32",
+        lambda x: (x - x.max((1, 2), keepdims=True)).transpose(2, 1, 0),
+    ),
+    "few rows": Case(
+        lambda x: 2 * mf.permute_dims(x - mf.max(x, axis=1, keepdims=True), (1, 0)),
+        ((7, 512),),
+        "bfloat16",
+        lambda x: 2 * (x - x.max(1, keepdims=True)).T,
+    ),
+}
+"""Functions of whole rows whose results are contiguous along the rows' numbers."""
