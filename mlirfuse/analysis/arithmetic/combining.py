@@ -79,6 +79,14 @@ def combiner_of(structure: OpStructure) -> Combiner:
     )
 
 
+def joins_addition(element: ir.Value) -> bool:
+    """Whether an element is a product that may become part of the addition that alone takes it."""
+    op = defining_op(element)
+    if op is None or op.name != "arith.mulf" or "contract" not in str(op.attributes["fastmath"]):
+        return False
+    return [use.owner.operation.name for use in element.uses] == ["arith.addf"]
+
+
 def neutral(name: str, element_type: ir.Type) -> ir.Attribute:
     """The neutral element of a combining op, as an attribute of the element type."""
     value = COMBINING[name].neutral

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlirfuse.analysis.arithmetic.combining import joins_addition
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instruction_count, instructions_of
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -103,12 +104,6 @@ def sliding_instructions(space: IterationSpace, structures: Sequence[OpStructure
             count, _ = instruction_count(s.op, op)
             if len(found) == 1:
                 read += max(count, 1.0)
-            elif not _joins_addition(op):
+            elif not any(joins_addition(result) for result in op.results):
                 each += count
     return each, read
-
-
-def _joins_addition(op: ir.Operation) -> bool:
-    """Whether an op is a product that may become part of the addition that takes it."""
-    uses = [use.owner.operation.name for result in op.results for use in result.uses]
-    return op.name == "arith.mulf" and "contract" in str(op.attributes["fastmath"]) and uses == ["arith.addf"]

@@ -44,7 +44,11 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     combine = combiner(op_name)
     identity = arith.ConstantOp(source.element_type, neutral(op_name, source.element_type)).result
 
-    partial = reduce_in_thread(d, mask_padding(d, source, dims, identity), dims, combine)
+    inside = mask_padding(d, source, dims, identity)
+    if isinstance(start, Fragments) and d.layout.is_alone(dims) and d.layout.vector_dim not in dims:
+        d.tiles[op.results[0]] = add_in_thread(inside, dims, combine, start)
+        return
+    partial = reduce_in_thread(d, inside, dims, combine)
     result = Fragments(result_layout, partial.extents, partial.element_type)
     receivers = None if result_layout == d.layout else Receivers(result, Threads(result_layout, d.first_thread))
 
@@ -154,6 +158,18 @@ def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], com
     result = source.like(extents, source.element_type)
     for key, keys in reduction_groups(source, dims).items():
         result.values[key] = reduce_fragments(d, source, keys, dims, combine)
+    return result
+
+
+def add_in_thread(source: Fragments, dims: Sequence[int], combine: Combine, start: Fragments) -> Fragments:
+    """Combines one thread's elements along `dims` with `start`, fragment by fragment in their order: neighbouring
+    instructions do not wait for one another, and few elements are live at once.
+    """
+    result = source.like(tuple(1 if dim in dims else n for dim, n in enumerate(source.extents)), source.element_type)
+    for key in source.keys():
+        kept = tuple(0 if dim in dims else r for dim, r in enumerate(key))
+        before = result.values[kept] if kept in result.values else start.at(kept)
+        result.values[kept] = combine(before, source.at(key))
     return result
 
 

@@ -31,18 +31,18 @@ class FuseTileGridReduction(Pass):
 
     Requires `fuse.schedule` with a `persistent_loop`. A reduction over the looped dimensions becomes a tile of partial
     results that an `scf.for` carries, with extent 1 in the dimensions that a thread alone has all of a tile along, over
-    which it is reduced first; everything else that varies along them runs once a tile, reductions inside of it
-    included. A block takes every so many-th tile, or `consecutive` ones. Each block that has tiles stores its partial
-    results to a workspace argument. When all have arrived, the blocks add them up, a slice of the columns each
-    (`grid_reduction = "grid_sync"`), or the one that arrives last does (`"last_block"`), and run the ops that depend on
-    the reductions. With `"atomics"` the blocks add their partial results atomically to a few rows of sums
-    (`fuse.accumulate`), and the last block adds up these rows and leaves them zero; reductions must be sums of f32, and
-    their last bits differ from run to run. With `"second_kernel"` the partial results are an output, with a row for
-    each of the schedule's `blocks`, which a second kernel reduces; the host calls both. With a `chunk`, the tail is
-    scheduled dynamically: a block that has finished its own tiles takes chunks of that many tiles, at first of twice as
-    many, while there are any, and stores a partial result for each. Rows past the end of the data are masked with the
-    neutral element. Tiles hold whole rows, unless the schedule loops over the innermost dimension too, which reductions
-    along both dimensions allow.
+    which it is reduced first, or, of products without periods, into the tile of partial results; everything else that
+    varies along them runs once a tile, reductions inside of it included. A block takes every so many-th tile, or
+    `consecutive` ones. Each block that has tiles stores its partial results to a workspace argument. When all have
+    arrived, the blocks add them up, a slice of the columns each (`grid_reduction = "grid_sync"`), or the one that
+    arrives last does (`"last_block"`), and run the ops that depend on the reductions. With `"atomics"` the blocks add
+    their partial results atomically to a few rows of sums (`fuse.accumulate`), and the last block adds up these rows
+    and leaves them zero; reductions must be sums of f32, and their last bits differ from run to run. With
+    `"second_kernel"` the partial results are an output, with a row for each of the schedule's `blocks`, which a second
+    kernel reduces; the host calls both. With a `chunk`, the tail is scheduled dynamically: a block that has finished
+    its own tiles takes chunks of that many tiles, at first of twice as many, while there are any, and stores a partial
+    result for each. Rows past the end of the data are masked with the neutral element. Tiles hold whole rows, unless
+    the schedule loops over the innermost dimension too, which reductions along both dimensions allow.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>

@@ -1,7 +1,7 @@
 """Schedules of sums over windows that a result of each tap is made of: gradients of depthwise filters, for example.
 
 A thread has a run of neighbours along the innermost dimension in which windows slide, and all elements of a window
-there, so that it loads what windows have in common once. It sums up its run before it adds it to its accumulators.
+there, so that it loads what windows have in common once. It adds the products of its run to its accumulators.
 """
 
 from __future__ import annotations

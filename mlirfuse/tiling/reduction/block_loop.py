@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import affine, arith, scf, vector
+from mlir.dialects import affine, arith, scf
 
-from mlirfuse.analysis.arithmetic.combining import combiner_of
+from mlirfuse.analysis.arithmetic.combining import combiner_of, joins_addition
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.order import by_reduction_depth
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
@@ -27,6 +26,7 @@ from mlirfuse.tiling.reduction.reduction_ops import (
     masked,
     neutral_scalar,
     neutral_tile,
+    store_row,
     subtract,
 )
 from mlirfuse.tiling.sync.dynamic_tail import DynamicTail
@@ -343,11 +343,14 @@ class BlockLoop:
         """A reduction's accumulator combined with a tile's elements.
 
         The rows that a thread is unrolled over are reduced first, so that a thread keeps one accumulator for them.
+        Products are multiplied and added to it in one instruction each, unless periods keep sums short.
         """
         alone = self._alone(s)
         if not alone:
             return combine(s, partial, emitter.combine_input(s), mask)
         elements = masked(s, emitter.combine_input(s), mask)
+        if mask is None and not self.period and joins_addition(combiner_of(s).element):
+            return emitter.reduce(s, elements, partial, alone)
         return combine(s, partial, emitter.reduce(s, elements, neutral_scalar(s), alone), None)
 
     def _alone(self, s: OpStructure) -> frozenset[int]:
@@ -377,22 +380,4 @@ class BlockLoop:
 
     def _store_partial(self, s: OpStructure, partial: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
         """Stores a reduction's partial in its workspace row, or adds it atomically."""
-        kept = kept_dims(self.space, s)
-        vector_type = ir.VectorType(partial.type)
-        # The vector has the kept dimensions only, so that it is not treated as a tile of the iteration space.
-        shape = [vector_type.shape[d] for d in kept] or [1]
-        row_vector = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), partial).result
-        columns = [index(0)] * len(kept)
-        if self._uses_atomics:
-            accumulate(row_vector, buffer, [row, *columns])
-            return
-        axes = range(1, 1 + len(kept)) if kept else (0,)
-        row_map = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
-        vector.TransferWriteOp(
-            None,
-            row_vector,
-            buffer,
-            [row, *columns],
-            ir.AffineMapAttr.get(row_map),
-            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape)),
-        )
+        store_row(partial, kept_dims(self.space, s), buffer, row, atomically=self._uses_atomics)

@@ -9,6 +9,7 @@ from mlir.dialects import affine, arith, vector
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of, neutral
 from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.tiling.tiles import Shape, broadcast, index, splat
 
 
@@ -68,3 +69,29 @@ def subtract(a: ir.Value, b: ir.Value) -> ir.Value:
 def apply(expr: ir.AffineExpr, *operands: ir.Value) -> ir.Value:
     """Applies an affine expression to indices, which are the expression's dimensions in order."""
     return affine.AffineApplyOp(ir.AffineMap.get(len(operands), 0, [expr]), list(operands)).result
+
+
+def store_row(partial: ir.Value, kept: Sequence[int], buffer: ir.Value, row: ir.Value, *, atomically: bool) -> None:
+    """Stores a tile of partial results in a row of a workspace, or adds it to the row atomically.
+
+    Args:
+        partial: the tile, with the rank of the iteration space.
+        kept: the dimensions of the space that are not reduced.
+        buffer: the workspace.
+        row: the row's number, an index.
+        atomically: whether to add.
+    """
+    vector_type = ir.VectorType(partial.type)
+    # The vector has the kept dimensions only, so that it is not treated as a tile of the iteration space.
+    shape = [vector_type.shape[d] for d in kept] or [1]
+    row_vector = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), partial).result
+    columns = [index(0)] * len(kept)
+    if atomically:
+        accumulate(row_vector, buffer, [row, *columns])
+        return
+    axes = range(1, 1 + len(kept)) if kept else (0,)
+    row_map = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
+    in_bounds = ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape))
+    vector.TransferWriteOp(
+        None, row_vector, buffer, [row, *columns], ir.AffineMapAttr.get(row_map), in_bounds=in_bounds
+    )

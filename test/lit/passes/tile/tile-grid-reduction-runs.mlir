@@ -71,3 +71,65 @@ func.func private @shared_0(%x: tensor<16x12x64xf32>) -> tensor<64xf32> attribut
   } -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#col = affine_map<(d0, d1, d2) -> (d2)>
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 2, 1, 16>, warps = array<i64: 2, 1, 1>, repeats = array<i64: 1, 6, 1>, blocks = array<i64: 1, 1, 1>}
+#second_stage = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 4, 1, 8>, warps = array<i64: 2, 1, 1>, repeats = array<i64: 1, 1, 1>, blocks = array<i64: 1, 1, 1>}
+// Products of a run are multiplied and added to the accumulators at once.
+// CHECK-LABEL: func.func private @products_0_kernel(
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<4x1x64xf32>)
+// CHECK: %[[PRODUCTS:.*]] = arith.mulf %{{.*}} fastmath<contract> : vector<4x6x64xf32>
+// CHECK: %[[START:.*]] = vector.shape_cast %[[ACC]] : vector<4x1x64xf32> to vector<4x64xf32>
+// CHECK: %[[SUM:.*]] = vector.multi_reduction <add>, %[[PRODUCTS]], %[[START]] [1] : vector<4x6x64xf32> to vector<4x64xf32>
+// CHECK: %[[NEXT:.*]] = vector.shape_cast %[[SUM]] : vector<4x64xf32> to vector<4x1x64xf32>
+// CHECK: scf.yield %[[NEXT]]
+func.func @products(%x: tensor<16x12x64xf32>) -> tensor<64xf32> {
+  %0 = call @products_0(%x) : (tensor<16x12x64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @products_0(%x: tensor<16x12x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>,
+    fuse.schedule = {tile = array<i64: 4, 6, 64>, layout = #layout, persistent_loop = {dims = array<i64: 0, 1>, grid_reduction = "second_kernel", blocks = 4 : i64, consecutive = true, second_stage_tile = array<i64: 8, 1, 32>, second_stage_layout = #second_stage}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "reduction", "parallel"]}
+       ins(%x : tensor<16x12x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %p = arith.mulf %a, %a fastmath<contract> : f32
+    %v = arith.addf %out, %p : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#col = affine_map<(d0, d1, d2) -> (d2)>
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 2, 1, 16>, warps = array<i64: 2, 1, 1>, repeats = array<i64: 1, 6, 1>, blocks = array<i64: 1, 1, 1>}
+#second_stage = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 4, 1, 8>, warps = array<i64: 2, 1, 1>, repeats = array<i64: 1, 1, 1>, blocks = array<i64: 1, 1, 1>}
+// With periods, which keep sums short, a run has a sum of its own.
+// CHECK-LABEL: func.func private @short_sums_0_kernel(
+// CHECK: %[[PRODUCTS:.*]] = arith.mulf %{{.*}} fastmath<contract> : vector<4x6x64xf32>
+// CHECK: vector.multi_reduction <add>, %[[PRODUCTS]], %{{cst.*}} [1] : vector<4x6x64xf32> to vector<4x64xf32>
+func.func @short_sums(%x: tensor<16x12x64xf32>) -> tensor<64xf32> {
+  %0 = call @short_sums_0(%x) : (tensor<16x12x64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @short_sums_0(%x: tensor<16x12x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>,
+    fuse.schedule = {tile = array<i64: 4, 6, 64>, layout = #layout, persistent_loop = {dims = array<i64: 0, 1>, grid_reduction = "second_kernel", blocks = 4 : i64, period = 32 : i64, second_stage_tile = array<i64: 8, 1, 32>, second_stage_layout = #second_stage}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "reduction", "parallel"]}
+       ins(%x : tensor<16x12x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %p = arith.mulf %a, %a fastmath<contract> : f32
+    %v = arith.addf %out, %p : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
