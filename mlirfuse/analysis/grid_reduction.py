@@ -97,7 +97,7 @@ def grid_reduction(
     # Results that do not vary along the looped dimensions are written by the second stage, which runs even where there
     # is no tile.
     roots = [v for s in second_stage for v in s.operands] + list(returned)
-    needed = _producers(column, roots)
+    needed = producers(column, roots)
     for s in needed:
         if space.reduced.get(s.op):
             return Conflict("it reduces, within a row, a value that does not vary over rows", s.op)
@@ -138,7 +138,7 @@ def _outer_dims(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
     return tuple(sorted(outer_dims))
 
 
-def _producers(ops: Sequence[OpStructure], roots: Iterable[ir.Value]) -> list[OpStructure]:
+def producers(ops: Sequence[OpStructure], roots: Iterable[ir.Value]) -> list[OpStructure]:
     """The ops, of `ops` in program order, that the roots depend on."""
     wanted = set(roots)
     found = []

@@ -8,8 +8,9 @@ scf.forall (%block) in (%blocks) { ... scf.for %tile = %block to %tiles step %bl
 
 The number of SMs times `per_sm`, or less where the kernel's registers or shared memory limit residency; if an iteration
 is a cluster, the number counts whole clusters. The op bounds the grid of a persistent kernel. Its value is known only
-at launch, so its one legal use is the bound of the `scf.forall`. That bound may be used inside the loop, where it
-becomes the size of the grid.
+at launch, so its one legal use is the bound of the `scf.forall`, directly or in an `affine.max` with the fewest blocks
+that the kernel can do with: where the device holds fewer, the launch fails. The bound may be used inside the loop,
+where it becomes the size of the grid.
 """
 
 from __future__ import annotations

@@ -124,6 +124,9 @@ def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | N
     producer = defining_op(forall.operands[0]) if list(forall.operands) else None
     for limit in limits:
         users = [use.owner.operation for use in limit.results[0].uses]
+        users = [far.owner.operation for user in users for far in user.results[0].uses if is_least(user)] + [
+            user for user in users if not is_least(user)
+        ]
         if producer is None or (limit != producer and any(user != producer for user in users)):
             raise PassError(
                 f"{RESIDENT_BLOCKS} has another use than the bound of the loop over blocks",
@@ -131,6 +134,12 @@ def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | N
                 hint="inside the loop, use the loop's bound itself",
             )
     return producer
+
+
+def is_least(op: ir.Operation) -> bool:
+    """Whether an op is an `affine.max` of what the device holds and the fewest blocks that a kernel can do with."""
+    makers = [defining_op(operand) for operand in op.operands] if op.name == "affine.max" else []
+    return any(maker is not None and maker.name == RESIDENT_BLOCKS for maker in makers)
 
 
 def constant_grid(function: ir.Operation) -> int | None:

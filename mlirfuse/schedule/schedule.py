@@ -14,6 +14,7 @@ from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.parts.grid_persistent import GridPersistent
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
@@ -53,6 +54,7 @@ class Schedule:
         contraction: for a kernel with a contraction, how its k-loop runs.
         persistent_loop: where a reduction runs over more than a tile, how a persistent loop runs over the tiles; None
             for one block a tile.
+        grid_persistent: where every tile needs a reduction over all of them, how the grid visits its tiles twice.
         transposed: how arrays are accessed that are contiguous along another dimension than `layout`; None if that is
             the layout too.
     """
@@ -67,6 +69,7 @@ class Schedule:
     rematerialize_addresses: bool = False
     contraction: ContractionSchedule | None = None
     persistent_loop: PersistentLoop | None = None
+    grid_persistent: GridPersistent | None = None
     transposed: TransposedTiles | None = None
 
     def attribute(self) -> ir.Attribute:
@@ -131,6 +134,8 @@ def check_schedule(
         return f"the sums of a contraction stay in registers, not {schedule.persistence!r}"
     if schedule.contraction and (problem := _check_blocks(schedule.contraction, target)):
         return problem
+    if schedule.grid_persistent:
+        return _check_grid_persistent(schedule, schedule.grid_persistent, extents, reduced, target)
     loop_dims = schedule.persistent_loop.dims if schedule.persistent_loop else ()
     if schedule.persistent_loop and (problem := _check_persistent_loop(schedule, schedule.persistent_loop, extents)):
         return problem
@@ -216,3 +221,21 @@ def _check_persistent_loop(
         if d not in persistent_loop.dims and tile != extent:
             return f"the tiles of a persistent loop hold all {extent} elements of dimension {d}, not {tile}"
     return persistent_loop.check(schedule.layout)
+
+
+def _check_grid_persistent(
+    schedule: Schedule,
+    part: GridPersistent,
+    extents: tuple[int | None, ...],
+    reduced: frozenset[int],
+    target: Target,
+) -> str | None:
+    """What makes the schedule of a grid that visits its tiles twice illegal, or None."""
+    if schedule.persistent_loop or schedule.contraction or schedule.shared_spill:
+        return "a grid persistent kernel has no persistent loop, no contraction, and spills nothing to shared memory"
+    if schedule.persistence != "registers":
+        return "a grid persistent kernel takes tiles that fit the registers only"
+    if set(part.dims) != reduced:
+        return f"grid_persistent.dims {part.dims} are not what is reduced, {sorted(reduced)}"
+    most_blocks = target.sms * max(1, schedule.blocks_per_sm)
+    return part.check(schedule.tile, schedule.layout, extents, most_blocks)

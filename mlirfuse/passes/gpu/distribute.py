@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program
 from mlirfuse.dialect.attributes import CLUSTER, COOPERATIVE, EQUAL_EXTENTS, ORDERED
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.distribution.distributor import Distributor, layouts_of
-from mlirfuse.distribution.grid import RESIDENT_BLOCKS, device_bound, set_grid
+from mlirfuse.distribution.grid import RESIDENT_BLOCKS, device_bound, is_least, set_grid
 from mlirfuse.distribution.threads.scalars import divide
 from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -117,7 +117,7 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
                 scalars[op.results[0]] = divide(gpu.GridDimOp(gpu.Dimension.x).result, layout.cluster)
                 continue
             if op != forall:
-                if op.name != RESIDENT_BLOCKS:
+                if op.name != RESIDENT_BLOCKS and not is_least(op):
                     d.distribute(op)
                 continue
             scalars[forall.regions[0].blocks[0].arguments[0]] = divide(

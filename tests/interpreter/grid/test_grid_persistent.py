@@ -1,0 +1,105 @@
+"""Statistics over leading axes that are used again, in one launch that visits its tiles twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.interpreter import run
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.parts.grid_persistent import GridPersistent
+from mlirfuse.schedule.schedule import Schedule
+from tests.support.pairwise import combined
+from tests.support.reductions.grid_persistent import CASES, check, in_rows
+
+SMS = 8
+
+
+def _run(name: str, shape: tuple[int, ...], dtype: str, schedule: Schedule, sms: int = SMS) -> None:
+    """Runs a case with a given schedule and known extents."""
+    case, rng = CASES[name], np.random.default_rng(sum(shape))
+    arrays = case.inputs(shape, dtype, rng)
+    specs = [mf.TensorSpec(a.shape, getattr(mf, str(a.dtype))) for a in arrays]
+    compiled = mf.fuse(case.fn, target="sm_90a", schedule=schedule).lower(*specs).compile_to_interpret()
+    results = run(compiled.interpreted, compiled.program.name, arrays, sms=sms, order="random")
+    check(case, tuple(results), arrays)
+    assert len(compiled.schedules) == 1
+
+
+@combined(
+    {
+        "name": ["forward", "backward", "maximum"],
+        "shape": [(300, 64), (301, 32), (7, 40), (64, 100)],
+        "dtype": ["float16", "float32"],
+        "kept": [0, 1, 40],
+    }
+)
+def test_rows(name: str, shape: tuple[int, int], dtype: str, kept: int) -> None:
+    """Rows that no tile divides, slices that no columns fill, and tiles that stay on chip all, some, or none."""
+    vector = 8 if dtype == "float16" and shape[1] % 8 == 0 else 4
+    _run(name, shape, dtype, in_rows(shape[1], vector=vector, repeats=1 + kept % 3, kept=kept))
+
+
+@pytest.mark.parametrize("sms", [2, 3, 64])
+def test_members_of_a_slice(sms: int) -> None:
+    """One block a slice, which waits for nobody; blocks that no slices divide; and more blocks than tiles."""
+    _run("forward", (200, 64), "float16", in_rows(64, vector=8, kept=2), sms=sms)
+
+
+def test_few_columns() -> None:
+    """Three channels, of which threads hold one number each."""
+    _run("backward", (200, 3), "float32", in_rows(3, vector=1, kept=1))
+
+
+def test_more_partial_results_than_a_tile_holds() -> None:
+    """Members beyond the rows that a block's threads have, which it combines in several steps."""
+    _run("forward", (200, 32), "float32", in_rows(32, vector=1, lanes=32, warps=1, repeats=2), sms=20)
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_channels_outside(kept: int) -> None:
+    """Statistics over the first and last dimensions, in tiles of one channel each."""
+    ones = (1, 1, 1, 1)
+    layout = BlockedLayout((1, 1, 1, 2), (1, 1, 2, 16), (1, 1, 2, 1), ones, ones)
+    schedule = Schedule((1, 1, 4, 30), layout, blocks_per_sm=1, grid_persistent=GridPersistent((0, 2, 3), kept))
+    _run("channels", (3, 5, 12, 30), "float16", schedule, sms=13)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_sum_of_everything(kept: int) -> None:
+    layout = BlockedLayout((4,), (32,), (2,), (2,), (1,))
+    schedule = Schedule((512,), layout, blocks_per_sm=1, grid_persistent=GridPersistent((0,), kept))
+    _run("norm", (4003,), "float32", schedule)
+
+
+def test_special_values() -> None:
+    """An infinity makes its column's mean infinite and the variance NaN, as two passes would."""
+    schedule = in_rows(32, vector=4, lanes=8)
+    x = np.ones((100, 32), np.float32)
+    x[50, 3], x[10, 4], x[20, 5] = np.inf, np.nan, 1e30
+    w = np.ones(32, np.float32)
+    specs = [mf.TensorSpec(a.shape, mf.float32) for a in (x, w, w)]
+    compiled = mf.fuse(CASES["forward"].fn, target="sm_90a", schedule=schedule).lower(*specs).compile_to_interpret()
+    _, mean, variance = run(compiled.interpreted, compiled.program.name, (x, w, w), sms=SMS)
+    assert mean[3] == np.inf
+    assert np.isnan(mean[4])
+    assert np.isnan(variance[[3, 4]]).all()
+    np.testing.assert_allclose(mean[[0, 5]], [1, 1e28], rtol=1e-5)
+    assert variance[0] == 0
+    assert variance[5] == np.inf
+
+
+def test_bits_do_not_depend_on_the_order_of_blocks() -> None:
+    case = CASES["forward"]
+    arrays = case.inputs((300, 64), "float32", np.random.default_rng(0))
+    specs = [mf.TensorSpec(a.shape, mf.float32) for a in arrays]
+    schedule = in_rows(64, vector=4, kept=1)
+    compiled = mf.fuse(case.fn, target="sm_90a", schedule=schedule).lower(*specs).compile_to_interpret()
+    found = [
+        run(compiled.interpreted, compiled.program.name, arrays, sms=SMS, order=order)
+        for order in ("launch", "reversed", "random")
+    ]
+    for others in found[1:]:
+        for result, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(result, other)
