@@ -162,6 +162,12 @@ class Problem:
         """The arrays over the whole iteration space."""
         return [array for array in self.arrays if self.whole <= set(array.dims)]
 
+    @kept_property
+    def shares_reads(self) -> bool:
+        """Whether elements of the space share all that they read: no array that is read varies along all of it."""
+        reads = [a for a in self.arrays if not a.written and a.dims]
+        return len(reads) > 1 and not any(self.whole <= {*a.dims, *(d for _, d in a.pairs)} for a in reads)
+
     def tiles(self, tile: Sequence[int], dims: Iterable[int]) -> int | None:
         """How many tiles there are along some dimensions; None where run time has to say."""
         count = 1

@@ -43,7 +43,9 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     returned = body(kernel)[-1].operands
     work = pass_instructions(space, structures, depths, returned)
     live = live_bytes(space, structures, depths, returned)
-    slides = any(o.access.slides for o in operands)
+    shared = any(o.access.slides for o in operands) or not any(
+        whole <= set(o.axes) for o in operands if not o.written and o.access.dims
+    )
     return Problem(
         extents=space.extents,
         reduced=space.reduced_dims,
@@ -65,7 +67,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
         arrays=tuple(o.access for o in operands),
         instructions=work.once.plain,
-        sliding_instructions=sliding_instructions(space, structures) if slides else (0.0, 0.0),
+        sliding_instructions=sliding_instructions(space, structures) if shared else (0.0, 0.0),
         special=work.once.special,
         double=work.once.double,
         repeated=(work.again.plain, work.again.special, work.again.double),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mlirfuse.schedule.elementwise import elementwise_schedules
 from mlirfuse.schedule.grid.candidates import SQUEEZED, grid_candidates
 from mlirfuse.schedule.grid.complete import complete
+from mlirfuse.schedule.grid.products import product_loops
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
@@ -127,6 +128,7 @@ def loops(problem: Problem, target: Target) -> Iterator[Schedule]:
             if found or loop.inner or problem.loop_is_optional:
                 break
     yield from sliding_loops(problem, loop, target)
+    yield from product_loops(problem, loop, target)
     finer = finer_schedule(problem, target)
     if finer is not None:
         yield finer

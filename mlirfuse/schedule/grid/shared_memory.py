@@ -25,6 +25,8 @@ def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_lo
     assert problem.persistent_loop is not None
     elements = prod(layout.extents) // layout.cluster
     tile = elements * problem.read_bytes
+    if problem.shares_reads:
+        tile = sum(a.bytes * a.elements(layout.extents) for a in problem.arrays if not a.written) // layout.cluster
     if persistent_loop.row_values == "shared":  # each thread that holds some of a row has a copy
         holders = (
             layout.lanes[d] * layout.warps[d] for d in range(problem.rank) if d not in problem.persistent_loop.dims

@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 
 LARGE = [
     ("bijk,bklj->bli", (2, 8, 256, 256), (2, 256, 8, 256)),
+    ("bijk,bklj->bli", (3, 5, 260, 72), (3, 72, 7, 260)),
     ("bhsd,hde->bse", (2, 8, 128, 64), (8, 64, 512)),
     ("gsec,egcm->gsm", (2, 256, 8, 64), (8, 2, 64, 512)),
     ("imae,mebj->iajb", (16, 16, 40, 40), (16, 40, 40, 16)),

@@ -59,9 +59,29 @@ def test_operands_that_no_tile_can_read_are_copied_to_another_order() -> None:
     fused = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y), target="interpret")
     np.testing.assert_array_equal(np.asarray(fused(x, y)), np.full((1, 8, 8), 4096))
     lowered = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y)).lower(
-        mf.TensorSpec((4, 8, 512, 512), mf.float16), mf.TensorSpec((4, 512, 8, 512), mf.float16)
+        mf.TensorSpec((4, 64, 256, 256), mf.float16), mf.TensorSpec((4, 256, 64, 256), mf.float16)
     )
     assert "fuse-permute-operands: applied: operand 1" in lowered.compile().explain(verbose=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("sizes", [(4, 8, 64, 64, 8), (3, 5, 48, 40, 7), (1, 4, 100, 96, 16)])
+def test_few_rows_are_read_in_two_orders_at_once(sizes: tuple[int, int, int, int, int], dtype: type) -> None:
+    """A thread has all rows of both, and lanes lie along one summed dimension, vectors along the other."""
+    b, i, j, k, m = sizes
+    rng = np.random.default_rng(b)
+    x = rng.integers(-4, 5, (b, i, j, k)).astype(dtype)
+    y = rng.integers(-4, 5, (b, k, m, j)).astype(dtype)
+    fused = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y), target="interpret")
+    expected = np.einsum("bijk,bklj->bli", x.astype(np.float64), y.astype(np.float64))
+    np.testing.assert_array_equal(np.asarray(fused(x, y)), expected.astype(dtype))
+
+
+def test_few_rows_need_no_copy() -> None:
+    large = mf.TensorSpec((4, 8, 512, 512), mf.float16), mf.TensorSpec((4, 512, 8, 512), mf.float16)
+    text = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y)).lower(*large).compile().explain(verbose=True)
+    assert text.startswith("1 kernel")
+    assert "fuse-tile-grid-reduction: applied" in text
 
 
 def test_products_of_strided_arrays_read_them_in_place() -> None:

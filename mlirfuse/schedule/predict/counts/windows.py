@@ -18,9 +18,9 @@ from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 
 
-def slides(problem: Problem) -> bool:
-    """Whether windows of an array slide along dimensions of the space."""
-    return any(a.slides for a in problem.arrays)
+def shares(problem: Problem) -> bool:
+    """Whether elements of the space share what they read: windows slide, or no array varies along all of it."""
+    return problem.shares_reads or any(a.slides for a in problem.arrays)
 
 
 def add_sliding_traffic(
@@ -34,7 +34,8 @@ def add_sliding_traffic(
     plan = schedule.persistent_loop
     assert plan is not None
     read = [a for a in problem.arrays if not a.written]
-    work.read = sum(a.bytes * a.elements(extents) for a in read)
+    work.read = _bytes(read, extents)
+    work.written = _bytes([a for a in problem.arrays if a.written], extents)
     moved = traffic(schedule, read, extents)
     work.l2_read, work.l2_written, work.l1 = max(work.read, moved.read), work.written, moved.l1
     if not plan.consecutive:

@@ -17,7 +17,7 @@ from mlirfuse.schedule.predict.counts.instructions import (
     own_waits,
 )
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
-from mlirfuse.schedule.predict.counts.windows import add_sliding_elements, add_sliding_traffic, slides
+from mlirfuse.schedule.predict.counts.windows import add_sliding_elements, add_sliding_traffic, shares
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
     DIVIDE_INSTRUCTIONS,
@@ -47,7 +47,7 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.read, work.written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
     loop = next(p for p in (problem.persistent_loop, problem.finer_loop) if p is not None and p.dims == plan.dims)
     steps = ceil(every / clusters)
-    if slides(problem):
+    if shares(problem):
         add_sliding_traffic(work, schedule, problem, extents, steps, device)
     else:
         _traffic(work, schedule, problem, extents, clusters * prod(schedule.tile) * loop.column_bytes)
@@ -80,7 +80,7 @@ def _steps(
     staged = plan.stages > 1
     covered = every * prod(layout.extents)
     waits = own_waits(problem, layout)
-    if slides(problem):
+    if shares(problem):
         waits = add_sliding_elements(work, schedule, problem, covered)
     else:
         reads, writes = arrays(problem)
