@@ -29,8 +29,11 @@ that store it to shared memory, and one for the copy before."""
 STAGED_COLUMNS = 8
 """The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
 
-UNSTAGED = 4
-"""Bytes that transposed tiles store for each byte of a result that is not staged: of parts of sectors."""
+ROW_LANES = 8
+"""Lanes of a warp that have the rows of a matrix instruction's result."""
+
+PART_BYTES = 64
+"""Bytes that a store takes as long as which writes a part of a sector, where results are not staged."""
 
 
 def issue_seconds(grid: ContractionGrid) -> float:
@@ -51,11 +54,23 @@ def epilogue_seconds(grid: ContractionGrid) -> float:
         cycles = max(cycles, STAGED_CYCLES)
     results = cycles / machine.clock
     if contraction.split == 1:
-        written = prod(grid.tile) * work.written
-        in_subtiles = (grid.problem.n or 1) % STAGED_COLUMNS == 0 and not grid.problem.scattered_results
-        unstaged = contraction.swapped and not in_subtiles
-        results = max(results, (UNSTAGED if unstaged else 1) * written / machine.dram_bandwidth_per_sm)
+        written = prod(side / count for side, count in zip(grid.sides, grid.counts, strict=True)) * work.written
+        results = max(results, _parts(grid) * written / machine.dram_bandwidth_per_sm)
     return max(results, special_seconds(grid)) + _computing_seconds(grid) + _loading_seconds(grid)
+
+
+def _parts(grid: ContractionGrid) -> float:
+    """Bytes that stores take for each byte of a result: 1 where it is staged, or is 32 bits wide.
+
+    Eight lanes of a transposed tile have neighbours along a row; of another one four, with two elements each, which are
+    stored one by one where rows are no whole pairs.
+    """
+    problem, columns = grid.problem, grid.problem.n or STAGED_COLUMNS
+    staged = columns % STAGED_COLUMNS == 0 and not problem.scattered_results
+    if staged or not (grid.contraction.swapped or columns % 2):
+        return 1.0
+    lanes = ROW_LANES if grid.contraction.swapped or columns % 2 == 0 else ROW_LANES // 2
+    return PART_BYTES / (lanes * problem.element.bytes)
 
 
 def _elements(grid: ContractionGrid) -> float:
