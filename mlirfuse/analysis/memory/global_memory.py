@@ -51,7 +51,9 @@ def reads_global_memory(op: ir.Operation) -> bool:
     return any(inner.name not in _WRITES and touches_global_memory(inner) for inner in nested(op))
 
 
-_READS = frozenset({"fuse.async_load", "fuse.prefetch_rows", "memref.dim", "memref.load", "vector.load"})
+_READS = frozenset(
+    {"fuse.async_load", "fuse.prefetch_rows", "memref.dim", "memref.load", "vector.load", "vector.maskedload"}
+)
 """Ops that only read the memory of a memref operand, or its shape."""
 
 

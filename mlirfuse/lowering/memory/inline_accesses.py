@@ -17,12 +17,12 @@ HINT = ".L2::cache_hint"
 
 
 def buffer_of(op: ir.Operation) -> ir.Value:
-    """The memref that a `vector.load` or `vector.store` accesses."""
-    return op.operands[0] if op.name == "vector.load" else op.operands[1]
+    """The memref that a `vector.load`, a `vector.maskedload` or a `vector.store` accesses."""
+    return op.operands[0] if op.results else op.operands[1]
 
 
 def why_not_inline(op: ir.Operation) -> str | None:
-    """Why a `vector.load` or `vector.store` cannot become one access of whole registers, or None."""
+    """Why a vector load or `vector.store` cannot become one access of whole registers, or None."""
     fragment = _fragment(op)
     if fragment.rank != 1:
         return f"{fragment} is not one-dimensional"
@@ -64,7 +64,24 @@ def movable_load(op: ir.Operation, instruction: str, space: int, policy: ir.Valu
         return
     struct = llvm.StructType.get_literal([_i32()] * count)
     words = llvm.inline_asm(struct, [pointer, policy], text, constraints)
-    _replace(op, [llvm.extractvalue(_i32(), words, ir.DenseI64ArrayAttr.get([i])) for i in range(count)])
+    _replace(op, [_part(words, n) for n in range(count)])
+
+
+def predicated_load(op: ir.Operation, condition: ir.Value, instruction: str, space: int) -> None:
+    """Replaces a `vector.maskedload`, whose mask is one condition, by a load that is skipped where it does not hold.
+
+    The registers hold what the op passes through before. The load stays where it is among other side effects, as
+    those of waiting for another kernel.
+    """
+    rank = ir.MemRefType(op.operands[0].type).rank
+    count = _bytes(_fragment(op)) // 4
+    pointer = element_pointer(op.operands[0], list(op.operands)[1 : 1 + rank], space)
+    through = _words(op.operands[2 + rank], count)
+    text = f"@${count + 1} {instruction}{_suffix(count)} {_registers(count, 0)}, [${count}];"
+    constraints = ",".join([*["=r"] * count, "l", "b", *map(str, range(count))])
+    type_ = _i32() if count == 1 else llvm.StructType.get_literal([_i32()] * count)
+    found = llvm.inline_asm(type_, [pointer, condition, *through], text, constraints, has_side_effects=True)
+    _replace(op, [found] if count == 1 else [_part(found, n) for n in range(count)])
 
 
 def inline_store(op: ir.Operation, instruction: str, space: int, policy: ir.Value | None = None) -> None:
@@ -78,9 +95,7 @@ def inline_store(op: ir.Operation, instruction: str, space: int, policy: ir.Valu
     """
     count = _bytes(_fragment(op)) // 4
     pointer = element_pointer(op.operands[1], list(op.operands)[2:], space)
-    words_type = ir.VectorType.get([count], _i32())
-    packed = vector.bitcast(words_type, op.operands[0]) if op.operands[0].type != words_type else op.operands[0]
-    words = list(vector.ToElementsOp(packed).results)
+    words = _words(op.operands[0], count)
     hint, last, policies = ("", "", []) if policy is None else (HINT, f", ${count + 1}", [policy])
     text = f"{instruction}{hint}{_suffix(count)} [$0], {_registers(count, 1)}{last};"
     nvvm.InlinePtxOp([], [pointer, *words, *policies], [], text)
@@ -96,12 +111,24 @@ def _replace(load: ir.Operation, words: Sequence[ir.Value]) -> None:
     erase(load)
 
 
+def _words(fragment: ir.Value, count: int) -> list[ir.Value]:
+    """The 32-bit words of a vector."""
+    type_ = ir.VectorType.get([count], _i32())
+    packed = fragment if fragment.type == type_ else vector.bitcast(type_, fragment)
+    return list(vector.ToElementsOp(packed).results)
+
+
+def _part(words: ir.Value, number: int) -> ir.Value:
+    """One of several words that inline assembly returns."""
+    return llvm.extractvalue(_i32(), words, ir.DenseI64ArrayAttr.get([number]))
+
+
 def _i32() -> ir.Type:
     return ir.IntegerType.get_signless(32)
 
 
 def _fragment(op: ir.Operation) -> ir.VectorType:
-    return ir.VectorType(op.results[0].type if op.name == "vector.load" else op.operands[0].type)
+    return ir.VectorType(op.results[0].type if op.results else op.operands[0].type)
 
 
 def _bytes(fragment: ir.VectorType) -> int:

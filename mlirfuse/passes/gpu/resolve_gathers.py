@@ -10,22 +10,25 @@ from mlir import ir
 from mlir.dialects import arith, memref, nvgpu, vector
 
 from mlirfuse.analysis.kernels import gpu_kernels, symbol
+from mlirfuse.analysis.memory.buffers import is_nontemporal
 from mlirfuse.dialect.async_load import DEFINITION as ASYNC_LOAD
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.errors import PassError
 from mlirfuse.passes.gpu.view_indices import (
-    Sum,
+    Terms,
     all_of,
-    certain_of,
     erase_transposes,
     places_of,
+    ranges_of,
     users_of,
     with_unit_last,
 )
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import ACCESS_WIDTHS
+from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase, nested
-from mlirfuse.tiling.tiles import zero
+from mlirfuse.tiling.tiles import splat, zero
 
 LOADS = ("memref.load", "vector.load")
 COPY = "nvgpu.device_async_copy"
@@ -38,12 +41,12 @@ class FuseResolveGathers(Pass):
     """Makes one thread's loads and asynchronous copies from a `fuse.gathered_view` address the view's source.
 
     Requires the gpu stage. The index in the view is divided into components, which the map takes to an index of the
-    source. Where a component of that index can be out of bounds, a copy fills its elements with zeros, and a load has
-    the index 0 in place of that component, and selects zeros. A load of a view with `inside` becomes that check.
-    Components, checks and divisions that the extents make superfluous are not emitted, nor are checks of what is the
-    index of another load. Numbers are added last, so that loads of overlapping windows are equal ops. An access of
-    several elements stays inside one contiguous run of the source, which the view's strides promise. Copies by tensor
-    maps keep the view.
+    source. Where a component of that index can be out of bounds, a copy fills its elements with zeros, and so does a
+    load of 4, 8 or 16 aligned bytes, which becomes a `vector.maskedload`. Another load has the index 0 in place of that
+    component, and selects zeros. A load of a view with `inside` becomes that check. Components, checks and divisions
+    that the extents make superfluous are not emitted, nor are checks of what the indices of other loads bound. Numbers
+    are added last, so that loads of overlapping windows are equal ops. An access of several elements stays inside one
+    contiguous run of the source, which the view's strides promise. Copies by tensor maps keep the view.
 
     ```mlir
     %view = "fuse.gathered_view"(%x) {map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>, ...}
@@ -65,40 +68,41 @@ class FuseResolveGathers(Pass):
         """Rewrites the `builtin.module` in place."""
         for kernel in gpu_kernels(module):
             views = [op for op in nested(kernel) if op.name == DEFINITION.full_name]
-            certain = _certain(views)
-            resolved = sum(_resolve(view, certain) for view in views)
+            known = _known(views)
+            resolved = sum(_resolve(view, known) for view in views)
             if views:
                 remarks.applied(self, f"{resolved} accesses of {symbol(kernel)} to {len(views)} gathered views", kernel)
             else:
                 remarks.declined(self, "no gathered view", kernel)
 
 
-Certain = dict[ir.Block, dict[Sum, int]]
-"""For each block, sums that are indices of views, and so not negative, and what they are below."""
+Known = dict[ir.Block, dict[Terms, tuple[int, int]]]
+"""For each block terms of indices of views, and between which numbers they are."""
 
 
-def _certain(views: Sequence[ir.Operation]) -> Certain:
-    """The indices of accesses to views, which stay inside of the views: where one view reads what is beside the index
-    of an access, another access may have that index.
+def _known(views: Sequence[ir.Operation]) -> Known:
+    """What the loads of a block say together: each stays inside of its view, and so bounds the indices of others that
+    lie a number beside its own, as those of a run of neighbours, and of windows of these.
     """
-    found: Certain = {}
+    found: Known = {}
     for view in views:
         gather = gather_of(view.attributes)
         for op, axes in _accesses(view.results[0]):
             if op.name in LOADS:
                 indices = dict(zip(axes, list(op.operands)[1:], strict=True))
                 known = found.setdefault(op.block, {})
-                for place, extent in certain_of(gather, indices).items():
-                    known[place] = min(extent, known.get(place, extent))
+                for terms, (low, high) in ranges_of(gather, indices).items():
+                    before = known.get(terms, (low, high))
+                    known[terms] = (max(low, before[0]), min(high, before[1]))
     return found
 
 
-def _resolve(view: ir.Operation, certain: Certain) -> int:
+def _resolve(view: ir.Operation, known: Known) -> int:
     """Resolves the accesses to a view, and erases the view; returns their number."""
     accesses = _accesses(view.results[0])
     for op, axes in accesses:
         with ir.InsertionPoint(op), op.location:
-            _Access(view, op, axes, certain.get(op.block, {})).rewrite()
+            _Access(view, op, axes, known.get(op.block, {})).rewrite()
         erase(op)
     erase_transposes(view.results[0])
     if not list(view.results[0].uses):
@@ -125,13 +129,13 @@ class _Access:
         view: the view.
         op: the load or copy.
         axes: the view's axis of each index.
-        certain: sums that are not negative, and what they are below.
+        known: terms of indices, and between which numbers they are.
     """
 
     view: ir.Operation
     op: ir.Operation
     axes: Sequence[int]
-    certain: dict[Sum, int]
+    known: dict[Terms, tuple[int, int]]
 
     def rewrite(self) -> None:
         """Emits the access to the source in place of the op."""
@@ -146,7 +150,7 @@ class _Access:
         else:
             index = list(self.op.operands)[1:]
         shape = ir.MemRefType(source.type).shape
-        places = places_of(gather, dict(zip(self.axes, index, strict=True)), shape, self.certain)
+        places = places_of(gather, dict(zip(self.axes, index, strict=True)), shape, self.known)
         at, condition = [place for place, _ in places], all_of([inside for _, inside in places])
         if gather.inside:
             self.op.results[0].replace_all_uses_with(self._check(condition))
@@ -164,6 +168,9 @@ class _Access:
             for old, result in zip(self.op.results, new.operation.results, strict=True):
                 old.replace_all_uses_with(result)
             return
+        if condition is not None and self._can_be_predicated():
+            self.op.results[0].replace_all_uses_with(self._predicated(source, [i for i, _ in places], condition))
+            return
         # Each axis by itself: neighbouring windows then share what their rows, and their columns, add to the address.
         at = [i if inside is None else arith.SelectOp(inside, i, constant(0)).result for i, inside in places]
         self.op.results[0].replace_all_uses_with(self._load(source, at, condition))
@@ -174,6 +181,25 @@ class _Access:
         inside = arith.ConstantOp(i1, ir.BoolAttr.get(True)).result if condition is None else condition
         type_ = self.op.results[0].type
         return vector.BroadcastOp(type_, inside).result if isinstance(type_, ir.VectorType) else inside
+
+    def _can_be_predicated(self) -> bool:
+        """Whether the access is a load of whole registers, which threads outside of the source can skip."""
+        if self.op.name != "vector.load" or is_nontemporal(self.op):
+            return False
+        type_ = ir.VectorType(self.op.results[0].type)
+        dtype, align = from_mlir(type_.element_type), ir.IntegerAttr(self.op.attributes["alignment"]).value
+        width = type_.shape[0] * dtype.bytes
+        return dtype.kind != "bool" and width in ACCESS_WIDTHS and align >= width
+
+    def _predicated(self, source: ir.Value, at: list[ir.Value], condition: ir.Value) -> ir.Value:
+        """A load that finds zeros where its index is none of the source."""
+        type_ = ir.VectorType(self.op.results[0].type)
+        buffer, at = with_unit_last(source, at, type_.shape[0])
+        mask = vector.BroadcastOp(ir.VectorType.get(type_.shape, condition.type), condition).result
+        element = type_.element_type
+        nothing = splat(arith.ConstantOp(element, zero(element)).result, type_.shape)
+        align = ir.IntegerAttr(self.op.attributes["alignment"]).value
+        return vector.MaskedLoadOp(type_, buffer, at, mask, nothing, alignment=align).result
 
     def _load(self, source: ir.Value, at: list[ir.Value], condition: ir.Value | None) -> ir.Value:
         nontemporal = True if "nontemporal" in self.op.attributes else None

@@ -9,12 +9,15 @@ from mlir import ir
 from mlir.dialects import arith, memref
 
 from mlirfuse.dialect.gathered_view import Gather
-from mlirfuse.distribution.threads.scalars import add, multiply
-from mlirfuse.support.affine_expressions import bounds, operands, single_dim
+from mlirfuse.distribution.threads.scalars import add, constant, multiply
+from mlirfuse.support.affine_expressions import bounds, coefficients, operands
 from mlirfuse.support.rewriting import defining_op, erase, integer_of
 from mlirfuse.tiling.memory import permuted, strides
 
-Sum = tuple[tuple[ir.Value, ...], int]
+Terms = tuple[ir.Value, ...]
+"""Indices that are added up."""
+
+Sum = tuple[Terms, int]
 """Indices that are added up, and a number that is added to them."""
 
 
@@ -44,24 +47,32 @@ def erase_transposes(value: ir.Value) -> None:
             erase(user)
 
 
-def certain_of(gather: Gather, index: Mapping[int, ir.Value]) -> dict[Sum, int]:
-    """The sums that an access to a view has as its index along undivided axes, which are below the axes' extents."""
-    return {sum_of(index[axis]): group[0] for axis, group in enumerate(gather.basis) if len(group) == 1}
+def ranges_of(gather: Gather, index: Mapping[int, ir.Value]) -> dict[Terms, tuple[int, int]]:
+    """Between which numbers the terms are of the indices of an access to a view, which are below the extents of their
+    axes, along undivided axes.
+    """
+    sums = [(sum_of(index[axis]), group[0]) for axis, group in enumerate(gather.basis) if len(group) == 1]
+    return {terms: (-number, extent - 1 - number) for (terms, number), extent in sums if terms}
 
 
-def _read_at(expr: ir.AffineExpr, gather: Gather, index: Mapping[int, ir.Value]) -> Sum | None:
-    """An expression's value, where it is one undivided index and a number."""
-    place = single_dim(expr, len(gather.components))
-    if place is None or place[1] != 1:
-        return None
-    component, _, number = place
-    start = 0
+def _range(
+    expr: ir.AffineExpr, gather: Gather, index: Mapping[int, ir.Value], known: Mapping[Terms, tuple[int, int]]
+) -> tuple[int, int]:
+    """The least and the largest value of an expression of an access's index, by what is known of terms of indices."""
+    extents = gather.components
+    linear = coefficients(expr, len(extents)) if known else None
+    if linear is None:
+        return bounds(expr, extents)
+    ranges: list[tuple[int, int]] = []
     for axis, group in enumerate(gather.basis):
-        if start == component and len(group) == 1:
-            terms, own = sum_of(index[axis])
-            return terms, own + number
-        start += len(group)
-    return None
+        inside = [(0, extent - 1) for extent in group]
+        if len(group) == 1:
+            terms, number = sum_of(index[axis])
+            low, high = known.get(terms, (-number, group[0] - 1 - number)) if terms else (0, 0)
+            inside = [(max(0, low + number), min(group[0] - 1, high + number))]
+        ranges += inside
+    ends = [(factor * low, factor * high) for factor, (low, high) in zip(linear[0], ranges, strict=True)]
+    return linear[1] + sum(map(min, ends)), linear[1] + sum(map(max, ends))
 
 
 def place_of(
@@ -82,7 +93,10 @@ def all_of(conditions: Sequence[ir.Value | None]) -> ir.Value | None:
 
 
 def places_of(
-    gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int], certain: Mapping[Sum, int] | None = None
+    gather: Gather,
+    index: Mapping[int, ir.Value],
+    shape: Sequence[int],
+    known: Mapping[Terms, tuple[int, int]] | None = None,
 ) -> list[tuple[ir.Value, ir.Value | None]]:
     """The index in a source of that shape, along each axis with the condition under which it is one; None where it
     always is.
@@ -91,7 +105,7 @@ def places_of(
         gather: how the view's elements lie in the source.
         index: the index in the view, by axis.
         shape: of the source.
-        certain: sums that are known not to be negative, and what they are below.
+        known: terms of indices, and between which numbers they are.
     """
     type_ = ir.IntegerType.get_signless(gather.index_bits)
     components: list[ir.Value] = []
@@ -100,15 +114,21 @@ def places_of(
     extents = gather.components
     result: list[tuple[ir.Value, ir.Value | None]] = []
     for expr, extent in zip(gather.map.results, shape, strict=True):
-        low, high = bounds(expr, extents)
+        low, high = _range(expr, gather, index, known or {})
         value = _emit(expr, components, extents, type_)
-        place = _read_at(expr, gather, index) if certain else None
-        is_certain = place is not None and certain is not None and certain.get(place, extent + 1) <= extent
         inside = None
-        if (low < 0 or high >= extent) and not is_certain:
+        if low < 0 or high >= extent:
             inside = arith.CmpIOp(arith.CmpIPredicate.ult, value, _number(extent, type_)).result
-        result.append((arith.IndexCastOp(ir.IndexType.get(), value).result, inside))
+        result.append((_as_index(value), inside))
     return result
+
+
+def _as_index(value: ir.Value) -> ir.Value:
+    """An integer as an index, to which a number is added last, so that accesses a number apart share an address."""
+    rest, number = _split(value)
+    if rest is None:
+        return constant(number)
+    return add(arith.IndexCastOp(ir.IndexType.get(), rest).result, constant(number))
 
 
 def with_unit_last(source: ir.Value, at: list[ir.Value], width: int) -> tuple[ir.Value, list[ir.Value]]:
@@ -161,12 +181,36 @@ def _narrowed(index: ir.Value, type_: ir.Type) -> ir.Value:
     return _plus(reduce(lambda a, b: arith.AddIOp(a, b).result, casts), number, type_)
 
 
-def _plus(value: ir.Value, number: int, type_: ir.Type) -> ir.Value:
-    """The sum of an integer and a number, which is added to the number that the integer ends with."""
+def _split(value: ir.Value) -> tuple[ir.Value | None, int]:
+    """An integer without the number that is added to it last, or None for a number, and that number."""
+    if (number := integer_of(value)) is not None:
+        return None, number
     maker = defining_op(value)
     if maker is not None and maker.name == "arith.addi" and (last := integer_of(maker.operands[1])) is not None:
-        return _plus(maker.operands[0], last + number, type_)
-    return arith.AddIOp(value, _number(number, type_)).result if number else value
+        return maker.operands[0], last
+    return value, 0
+
+
+def _plus(value: ir.Value | None, number: int, type_: ir.Type) -> ir.Value:
+    """The sum of an integer and a number, which is added to the number that the integer ends with."""
+    rest, last = (None, 0) if value is None else _split(value)
+    if rest is None:
+        return _number(last + number, type_)
+    return arith.AddIOp(rest, _number(last + number, type_)).result if last + number else rest
+
+
+def _sum(left: ir.Value, right: ir.Value, type_: ir.Type) -> ir.Value:
+    """The sum of two integers, to which their numbers are added last."""
+    (a, number), (b, other) = _split(left), _split(right)
+    both = arith.AddIOp(a, b).result if a is not None and b is not None else b if a is None else a
+    return _plus(both, number + other, type_)
+
+
+def _times(value: ir.Value, number: int, type_: ir.Type) -> ir.Value:
+    """A product, to which what a number added to the integer makes is added last."""
+    rest, last = _split(value)
+    product = None if rest is None else arith.MulIOp(rest, _number(number, type_)).result
+    return _plus(product, last * number, type_)
 
 
 def _components(index: ir.Value, group: Sequence[int], type_: ir.Type) -> list[ir.Value]:
@@ -195,13 +239,10 @@ def _emit(expr: ir.AffineExpr, components: Sequence[ir.Value], extents: Sequence
         return components[ir.AffineDimExpr(expr).position]
     left, right = operands(expr)
     a = _emit(left, components, extents, type_)
-    if isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
-        if isinstance(expr, ir.AffineAddExpr) and isinstance(right, ir.AffineConstantExpr):
-            return _plus(a, ir.AffineConstantExpr(right).value, type_)
-        b = _emit(right, components, extents, type_)
-        build = arith.AddIOp if isinstance(expr, ir.AffineAddExpr) else arith.MulIOp
-        value: ir.Value = build(a, b).result
-        return value
+    if isinstance(expr, ir.AffineAddExpr):
+        return _sum(a, _emit(right, components, extents, type_), type_)
+    if isinstance(expr, ir.AffineMulExpr):
+        return _times(a, ir.AffineConstantExpr(right).value, type_)
     by = ir.AffineConstantExpr(right).value
     low, _ = bounds(left, extents)
     steps = -(low // by) if low < 0 else 0  # makes the dividend positive

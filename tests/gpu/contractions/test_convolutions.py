@@ -87,6 +87,21 @@ def test_depthwise_layers_of_integers(case: Case) -> None:
     check(case, passes(case, tuple(map(cupy.asarray, arrays)), dtype=mf.float32), arrays)
 
 
+@pytest.mark.parametrize("case", DEPTHWISE, ids=str)
+def test_depthwise_layers_of_images_in_nan(case: Case) -> None:
+    """Windows that leave an image find zeros there, not what lies beside it in memory."""
+    rng = np.random.default_rng(5)
+    arrays = tuple((rng.integers(-1, 2, shape) * (rng.random(shape) < 0.3)).astype(np.float16) for shape in case.shapes)
+    margin = 1 << 16
+    on_device = []
+    for array in arrays:
+        memory = cupy.full(array.size + 2 * margin, cupy.nan, dtype=array.dtype)
+        memory[margin:-margin] = cupy.asarray(array).ravel()
+        on_device.append(memory[margin:-margin].reshape(array.shape))
+    x, w, dy = on_device
+    check(case, passes(case, (x, w, dy), dtype=mf.float32), arrays)
+
+
 def _grouped(images: int, size: int, channels: int, groups: int, stride: int = 1, filters: int = 0) -> Case:
     edge = ((1, 1), (1, 1))
     return Case(images, (size, size), channels, filters or channels, (3, 3), (stride, stride), edge, (1, 1), groups)

@@ -122,3 +122,77 @@ gpu.module @neighbours {
     gpu.return
   }
 }
+
+// -----
+
+// A load of whole registers is masked, at an index that need not be one of the source; its number is added last.
+// CHECK-LABEL: gpu.func @masked
+// CHECK: %[[I:.*]] = arith.index_cast %{{.*}} : index to i32
+// CHECK: %[[P:.*]] = arith.addi %[[I]], %c-1_i32
+// CHECK: %[[IN:.*]] = arith.cmpi ult, %[[P]], %c8_i32
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[I]] : i32 to index
+// CHECK: %[[AT:.*]] = arith.addi %[[ROW]], %c-1
+// CHECK-NOT: arith.select
+// CHECK: %[[MASK:.*]] = vector.broadcast %[[IN]] : i1 to vector<8xi1>
+// CHECK: %[[V:.*]] = vector.maskedload %arg0[%[[AT]], %c0{{.*}}], %[[MASK]], %{{.*}} {alignment = 16 : i64} : memref<8x8xf16>
+// CHECK-NOT: arith.select
+// CHECK: vector.store %[[V]]
+gpu.module @masked {
+  gpu.func @masked(%x: memref<8x8xf16>, %y: memref<8x8xf16>) kernel {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 8, 8>, ranks = array<i64: 1, 1>,
+        map = affine_map<(p, c) -> (p - 1, c)>} : (memref<8x8xf16>) -> memref<8x8xf16, strided<[8, 1]>>
+    %v = vector.load %view[%t, %c0] {alignment = 16 : i64} : memref<8x8xf16, strided<[8, 1]>>, vector<8xf16>
+    vector.store %v, %y[%t, %c0] : memref<8x8xf16>, vector<8xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+// Loads that are no whole registers, and of what is read once, select zeros.
+// CHECK-LABEL: gpu.func @selected
+// CHECK-NOT: vector.maskedload
+// CHECK-COUNT-2: arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector
+// CHECK-NOT: vector.maskedload
+gpu.module @selected {
+  gpu.func @selected(%x: memref<8x8xf16>, %y: memref<8x8xf16>) kernel {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 8, 8>, ranks = array<i64: 1, 1>,
+        map = affine_map<(p, c) -> (p - 1, c)>} : (memref<8x8xf16>) -> memref<8x8xf16, strided<[8, 1]>>
+    %v = vector.load %view[%t, %c0] {alignment = 2 : i64} : memref<8x8xf16, strided<[8, 1]>>, vector<4xf16>
+    %w = vector.load %view[%t, %c4] {alignment = 8 : i64, nontemporal = true} : memref<8x8xf16, strided<[8, 1]>>, vector<4xf16>
+    vector.store %v, %y[%t, %c0] : memref<8x8xf16>, vector<4xf16>
+    vector.store %w, %y[%t, %c4] : memref<8x8xf16>, vector<4xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+// Neighbours bound one another: t and t + 3 are indices below 4 rows, so that t is 0, and of windows at 2 t + 2 the
+// elements that are read are inside of the source.
+// CHECK-LABEL: gpu.func @bounded
+// CHECK-NOT: arith.cmpi
+// CHECK-NOT: vector.maskedload
+// CHECK-COUNT-2: vector.load
+// CHECK-NOT: vector.maskedload
+gpu.module @bounded {
+  gpu.func @bounded(%x: memref<9x8xf16>, %y: memref<8xf16>, %z: memref<8xf16>) kernel {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %last = arith.addi %t, %c3 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 4, 4, 8>, ranks = array<i64: 1, 1, 1>,
+        map = affine_map<(p, r, c) -> (p * 2 + r, c)>} : (memref<9x8xf16>) -> memref<4x4x8xf16, strided<[16, 8, 1]>>
+    %v = vector.load %view[%t, %c3, %c0] {alignment = 16 : i64} : memref<4x4x8xf16, strided<[16, 8, 1]>>, vector<8xf16>
+    %w = vector.load %view[%last, %c2, %c0] {alignment = 16 : i64} : memref<4x4x8xf16, strided<[16, 8, 1]>>, vector<8xf16>
+    vector.store %v, %y[%c0] : memref<8xf16>, vector<8xf16>
+    vector.store %w, %z[%c0] : memref<8xf16>, vector<8xf16>
+    gpu.return
+  }
+}
