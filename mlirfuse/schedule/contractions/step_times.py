@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.contractions.grid import SHARED_COPY, ContractionGrid, contiguous_bytes
+from mlirfuse.schedule.contractions.grid import SHARED_COPY, ContractionGrid, contiguous_bytes, own_products
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.precision import TF32X3
@@ -77,8 +78,18 @@ def mapped_seconds(grid: ContractionGrid) -> float:
         zeros = grid.copied[side] - grid.sides[side] / grid.counts[side]
         longer = 1 + (ZEROS - 1) * max(0.0, zeros) / grid.copied[side]
         copy = share * longer * grid.step_bytes[side] / mapped_rate(grid.machine, rows[side])
+        copy = max(copy, part * crowded_seconds(grid, side))
         total += max(copy, part * grid.copied[side] * overhang if along_k[side] else 0.0)
     return total
+
+
+def crowded_seconds(grid: ContractionGrid, side: int) -> float:
+    """Time of a step in which all SMs copy an operand of fewer lines than the L2 has parts, which hold one each."""
+    machine, size = grid.machine, grid.element_bytes[side]
+    parts = machine.l2_read_bandwidth / (SECTOR * machine.clock)
+    lines = ceil(grid.sides[side] * grid.problem.summed * size / LINE) * own_products(grid.schedule, grid.problem)[side]
+    nbytes = grid.step_bytes[side] * grid.filled[side] * grid.busy
+    return nbytes / machine.l2_read_bandwidth * parts / lines if lines < parts else 0.0
 
 
 def mapped_rate(machine: MachineModel, row_bytes: int) -> float:
