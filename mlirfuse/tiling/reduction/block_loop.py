@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import affine, arith, scf
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of, joins_addition
-from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
+from mlirfuse.analysis.grid_reduction import GridReduction
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.order import by_reduction_depth
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -26,6 +26,7 @@ from mlirfuse.tiling.reduction.reduction_ops import (
     masked,
     neutral_scalar,
     neutral_tile,
+    partial_dims,
     store_row,
     subtract,
 )
@@ -380,4 +381,5 @@ class BlockLoop:
 
     def _store_partial(self, s: OpStructure, partial: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
         """Stores a reduction's partial in its workspace row, or adds it atomically."""
-        store_row(partial, kept_dims(self.space, s), buffer, row, atomically=self._uses_atomics)
+        order = partial_dims(self.space, s, self.schedule)
+        store_row(partial, order, buffer, row, atomically=self._uses_atomics)

@@ -11,7 +11,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import affine
 
-from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
+from mlirfuse.analysis.grid_reduction import GridReduction
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.workspaces import RESIDENT, SCRATCH, SEMAPHORES
 from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
@@ -21,7 +21,7 @@ from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.program import Count, KernelFrame, WorkspaceArgument, count_expr, forall, tile_counts
 from mlirfuse.tiling.reduction.block_loop import BlockLoop
-from mlirfuse.tiling.reduction.reduction_ops import element_type
+from mlirfuse.tiling.reduction.reduction_ops import element_type, partial_dims
 from mlirfuse.tiling.reduction.second_stage import SecondStage, slice_counts
 from mlirfuse.tiling.sync.dynamic_tail import TICKETS, most_chunks
 from mlirfuse.tiling.tiles import Shape, index
@@ -33,7 +33,7 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
     With atomics, a reduction has `SUM_ROWS` rows, which are zero between launches.
     """
     assert schedule.persistent_loop is not None  # checked by the pass
-    kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.reductions]
+    kept = [[space.extents[d] or 0 for d in partial_dims(space, s, schedule)] for s in plan.reductions]
     semaphores = {WORKSPACE: ir.StringAttr.get(SEMAPHORES)}
     count = TICKETS + 1 if schedule.persistent_loop.chunk else 1
     counter = (ir.MemRefType.get([count], ir.IntegerType.get_signless(32)), semaphores)
@@ -103,7 +103,7 @@ def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridRed
             block = grid.body.arguments[0]
             block_loop = BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers, semaphores)
             partials = block_loop.emit(block)
-            SecondStage(frame, space, plan, schedule.persistent_loop, blocks, partials, buffers).emit(block, semaphores)
+            SecondStage(frame, space, plan, schedule, blocks, partials, buffers).emit(block, semaphores)
 
 
 def emit_persistent_loop(
@@ -122,7 +122,7 @@ def emit_second_stage(frame: KernelFrame, space: IterationSpace, plan: GridReduc
     assert schedule.persistent_loop is not None  # checked by the pass
     with frame.body():
         blocks = index(schedule.persistent_loop.blocks)
-        second_stage = SecondStage(frame, space, plan, schedule.persistent_loop, blocks, blocks, frame.inputs)
+        second_stage = SecondStage(frame, space, plan, schedule, blocks, blocks, frame.inputs)
         grid = forall(index(second_stage.slices))
         grid.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # canonicalisation folds a loop over one slice
         with ir.InsertionPoint.at_block_terminator(grid.body):

@@ -8,8 +8,11 @@ from mlir import ir
 from mlir.dialects import affine, arith, vector
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of, neutral
+from mlirfuse.analysis.grid_reduction import kept_dims
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.accumulate import accumulate
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.tiles import Shape, broadcast, index, splat
 
 
@@ -71,17 +74,32 @@ def apply(expr: ir.AffineExpr, *operands: ir.Value) -> ir.Value:
     return affine.AffineApplyOp(ir.AffineMap.get(len(operands), 0, [expr]), list(operands)).result
 
 
-def store_row(partial: ir.Value, kept: Sequence[int], buffer: ir.Value, row: ir.Value, *, atomically: bool) -> None:
+def partial_dims(space: IterationSpace, reduction: OpStructure, schedule: Schedule) -> list[int]:
+    """The dimension along each axis of a row of partial results: those that the reduction keeps, of which that of
+    threads' vectors is the innermost.
+
+    Atomic additions take rows in the order of the dimensions.
+    """
+    assert schedule.persistent_loop is not None  # the caller has one
+    kept, inner = kept_dims(space, reduction), schedule.layout.vector_dim
+    if inner not in kept or schedule.persistent_loop.grid_reduction == "atomics":
+        return kept
+    return [*(d for d in kept if d != inner), inner]
+
+
+def store_row(
+    partial: ir.Value, order: Sequence[int], buffer: ir.Value, row: ir.Value, *, atomically: bool = False
+) -> None:
     """Stores a tile of partial results in a row of a workspace, or adds it to the row atomically.
 
     Args:
         partial: the tile, with the rank of the iteration space.
-        kept: the dimensions of the space that are not reduced.
+        order: the dimension along each axis of the row, see `partial_dims`.
         buffer: the workspace.
         row: the row's number, an index.
         atomically: whether to add.
     """
-    vector_type = ir.VectorType(partial.type)
+    vector_type, kept = ir.VectorType(partial.type), sorted(order)
     # The vector has the kept dimensions only, so that it is not treated as a tile of the iteration space.
     shape = [vector_type.shape[d] for d in kept] or [1]
     row_vector = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), partial).result
@@ -89,7 +107,7 @@ def store_row(partial: ir.Value, kept: Sequence[int], buffer: ir.Value, row: ir.
     if atomically:
         accumulate(row_vector, buffer, [row, *columns])
         return
-    axes = range(1, 1 + len(kept)) if kept else (0,)
+    axes = [1 + order.index(d) for d in kept] or [0]
     row_map = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
     in_bounds = ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape))
     vector.TransferWriteOp(

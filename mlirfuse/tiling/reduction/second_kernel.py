@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
+from mlirfuse.analysis.grid_reduction import GridReduction
 from mlirfuse.analysis.kernels import body, result_sources, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.rewriting import erase
 from mlirfuse.tiling.kernel_signature import default_attributes
 from mlirfuse.tiling.program import mark_equal_extents, open_kernel
 from mlirfuse.tiling.reduction.grid_reduction import emit_persistent_loop, emit_second_stage
-from mlirfuse.tiling.reduction.reduction_ops import element_type
+from mlirfuse.tiling.reduction.reduction_ops import element_type, partial_dims
 
 
 def emit_two_kernels(
@@ -38,10 +39,7 @@ def emit_two_kernels(
     second_values = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     first_numbers = [n for n, value in enumerate(returned) if value not in second_values]
     second_numbers = [n for n, value in enumerate(returned) if value in second_values]
-    shapes = [
-        ([schedule.persistent_loop.blocks, *_kept(space, plan, n)], element_type(s))
-        for n, s in enumerate(plan.reductions)
-    ]
+    shapes = [([schedule.persistent_loop.blocks, *_row(space, s, schedule)], element_type(s)) for s in plan.reductions]
     partials = [ir.RankedTensorType.get(shape, element) for shape, element in shapes]
     memory = [ir.MemRefType.get(shape, element) for shape, element in shapes]
 
@@ -81,9 +79,9 @@ def emit_two_kernels(
     return loop_kernel.function.operation
 
 
-def _kept(space: IterationSpace, plan: GridReduction, number: int) -> list[int]:
-    """The extents of the dimensions that reduction `number` keeps."""
-    return [space.extents[d] or 0 for d in kept_dims(space, plan.reductions[number])]
+def _row(space: IterationSpace, reduction: OpStructure, schedule: Schedule) -> list[int]:
+    """The extents of a row of a reduction's partial results."""
+    return [space.extents[d] or 0 for d in partial_dims(space, reduction, schedule)]
 
 
 def _extents(kernel: ir.Operation, returned: Sequence[ir.Value]) -> list[list[int]]:

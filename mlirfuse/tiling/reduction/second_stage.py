@@ -14,6 +14,7 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.attributes import COOPERATIVE, SECOND_STAGE
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import KernelFrame, ragged_dims, tile_offsets
 from mlirfuse.tiling.reduction.reduction_ops import (
@@ -24,6 +25,7 @@ from mlirfuse.tiling.reduction.reduction_ops import (
     masked,
     neutral_scalar,
     neutral_tile,
+    partial_dims,
     subtract,
 )
 from mlirfuse.tiling.sync.semaphores import grid_barrier, last_block
@@ -53,7 +55,7 @@ class SecondStage:
         frame: the kernel of the second stage.
         space: the kernel's iteration space.
         plan: the kernel's ops, by stage.
-        persistent_loop: the schedule's choice of the grid reduction and its tiles.
+        schedule: the schedule, with the grid reduction and its tiles.
         blocks: number of blocks, an index.
         partials: number of partials that all blocks have stored, an index.
         buffers: for each reduction the memref of its partials, one a row.
@@ -62,10 +64,15 @@ class SecondStage:
     frame: KernelFrame
     space: IterationSpace
     plan: GridReduction
-    persistent_loop: PersistentLoop
+    schedule: Schedule
     blocks: ir.Value
     partials: ir.Value
     buffers: Sequence[ir.Value]
+
+    @property
+    def persistent_loop(self) -> PersistentLoop:
+        assert self.schedule.persistent_loop is not None  # checked by the pass
+        return self.schedule.persistent_loop
 
     def emit(self, block: ir.Value, semaphore: ir.Value) -> None:
         """Emits the second stage of a block at the current insertion point."""
@@ -137,7 +144,7 @@ class SecondStage:
         start = [neutral_tile(s, shape) for s, shape in zip(self.plan.reductions, shapes, strict=True)]
 
         def load(position: ir.Value) -> list[ir.Value]:
-            starts = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.reductions]
+            starts = [[position, *(offsets[d] for d in self._order(s))] for s in self.plan.reductions]
             return [
                 self._load(s, buffer, shape, indices, ragged)
                 for s, buffer, shape, indices in zip(self.plan.reductions, buffers, shapes, starts, strict=True)
@@ -190,6 +197,10 @@ class SecondStage:
             scf.YieldOp([combine(s, accumulator, partial, None) for s, accumulator, partial in added])
         return list(loop.results)
 
+    def _order(self, s: OpStructure) -> list[int]:
+        """The dimension along each axis of a row of a reduction's partials."""
+        return partial_dims(self.space, s, self.schedule)
+
     @property
     def _rows_at_once(self) -> int:
         """Rows of partials in one step of the second stage."""
@@ -211,7 +222,7 @@ class SecondStage:
         self, s: OpStructure, buffer: ir.Value, shape: Shape, indices: Sequence[ir.Value], ragged: frozenset[int]
     ) -> ir.Value:
         """Reads a tile of a reduction's partials, with one partial a row along the first looped dimension."""
-        axes = [self.plan.outer_dims[0], *kept_dims(self.space, s)]
+        axes = [self.plan.outer_dims[0], *self._order(s)]
         element = ir.MemRefType(buffer.type).element_type
         exprs = [
             ir.AffineExpr.get_dim(axes.index(d)) if d in axes else ir.AffineExpr.get_constant(0)
