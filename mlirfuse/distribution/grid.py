@@ -124,9 +124,8 @@ def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | N
     producer = defining_op(forall.operands[0]) if list(forall.operands) else None
     for limit in limits:
         users = [use.owner.operation for use in limit.results[0].uses]
-        users = [far.owner.operation for user in users for far in user.results[0].uses if is_least(user)] + [
-            user for user in users if not is_least(user)
-        ]
+        far = [use.owner.operation for user in users if is_least(user) for use in user.results[0].uses]
+        users = [*far, *(user for user in users if not is_least(user))]
         if producer is None or (limit != producer and any(user != producer for user in users)):
             raise PassError(
                 f"{RESIDENT_BLOCKS} has another use than the bound of the loop over blocks",

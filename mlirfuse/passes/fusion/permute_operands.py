@@ -29,12 +29,12 @@ class FusePermuteOperands(Pass):
     reduction over rows, as small ones are (`fuse.by_rows`). A remark has the times.
 
     ```mlir
-    %y = call @f_0(%a, %b) : (tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) -> ...   // bijk, bklj -> bli
+    %y = call @f_0(%a, %b) : (tensor<4x64x256x256xbf16>, tensor<4x256x64x256xbf16>) -> ...   // bijk, bklj -> bli
     ```
     becomes
     ```mlir
-    %c = call @f_0_operand1(%b) : (tensor<4x512x8x512xbf16>) -> tensor<4x8x512x512xbf16>   // bklj -> bljk
-    %y = call @f_0(%a, %c) : (tensor<4x8x512x512xbf16>, tensor<4x8x512x512xbf16>) -> ...
+    %c = call @f_0_operand1(%b) : (tensor<4x256x64x256xbf16>) -> tensor<4x64x256x256xbf16>   // bklj -> bljk
+    %y = call @f_0(%a, %c) : (tensor<4x64x256x256xbf16>, tensor<4x64x256x256xbf16>) -> ...
     ```
     """
 

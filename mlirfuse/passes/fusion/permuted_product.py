@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, prod
 
 from mlir import ir
 from mlir.dialects import func
@@ -29,6 +29,7 @@ from mlirfuse.passes.fusion.permuted_arrays import (
     permuted,
 )
 from mlirfuse.passes.kernels.collapse_dims import collapse_alone, pairs_of
+from mlirfuse.schedule.grid.products import MOST_SUMS
 from mlirfuse.schedule.predict.pricing import US
 from mlirfuse.support.rewriting import defining_op, erase
 from mlirfuse.tiling.kernel_signature import default_attributes
@@ -199,7 +200,8 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
     left, right = ({dim for dim in operand.axes if dim is not None} for operand in operands)
     parallel, pairs = set(contraction.parallel), pairs_of(kernel)
     roles = (parallel & left - right, parallel & right - left, set(contraction.summed))
-    if tiled and all(len(dims) - sum(set(pair) <= dims for pair in pairs) <= 1 for dims in roles):
+    joined = all(len(dims) - sum(set(pair) <= dims for pair in pairs) <= 1 for dims in roles)
+    if tiled and joined and not _is_small(space, roles[:2]):
         return None
     call = next(call for call, launched in known.items() if launched == kernel)
     arguments = [_argument(kernel, contraction, operand) for operand in operands]
@@ -219,6 +221,12 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
         (makers[0], makers[1]),
         (own[0], own[1], result),
     )
+
+
+def _is_small(space: IterationSpace, roles: Sequence[set[int]]) -> bool:
+    """Whether a thread could have all rows of one operand meet all rows of the other."""
+    extents = [space.extents[d] for dims in roles for d in dims]
+    return None not in space.extents and prod(extent or 1 for extent in extents) <= MOST_SUMS
 
 
 def _argument(kernel: ir.Operation, contraction: Contraction, operand: ContractionOperand) -> int | None:

@@ -78,8 +78,7 @@ def _ways(problem: Problem, loop: PersistentLoopProblem) -> Iterator[tuple[list[
     reads = [a for a in problem.arrays if not a.written and a.dims]
     inner = list(dict.fromkeys(a.order[0] for a in reads if a.order[0] in loop.dims))
     order = [*inner, *(d for d in reversed(loop.dims) if d not in inner)]
-    yield ones, ones, _lanes(extents, order)
-    for along in inner:
+    for along in inner if len(inner) > 1 else ():
         nbytes = max(a.bytes for a in reads if a.order[0] == along)
         others = [d for d in order if d != along]
         width = widest(problem, along, [n & -n for n in extents])

@@ -7,29 +7,29 @@
 // Memory of %y is contiguous along j, of which tiles have one element: the product reads a copy with j and k in the order
 // of %x.
 // CHECK-LABEL: func.func @large(
-// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8x512x512xbf16>, %[[Y:[a-z0-9]+]]: tensor<4x512x8x512xbf16>
-// CHECK-NEXT: %[[C:.*]] = call @large_0_operand1(%[[Y]]) : (tensor<4x512x8x512xbf16>) -> tensor<4x8x512x512xbf16>
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x64x256x256xbf16>, %[[Y:[a-z0-9]+]]: tensor<4x256x64x256xbf16>
+// CHECK-NEXT: %[[C:.*]] = call @large_0_operand1(%[[Y]]) : (tensor<4x256x64x256xbf16>) -> tensor<4x64x256x256xbf16>
 // CHECK-NEXT: call @large_0(%[[X]], %[[C]])
-func.func @large(%x: tensor<4x8x512x512xbf16>, %y: tensor<4x512x8x512xbf16>) -> tensor<4x8x8xf32> {
+func.func @large(%x: tensor<4x64x256x256xbf16>, %y: tensor<4x256x64x256xbf16>) -> tensor<4x64x64xf32> {
   // expected-remark-re @below {{operand 1 of large_0 is copied to another order: {{.*}} us as it is, {{.*}} us as a reduction over rows, {{.*}} us permuted}}
-  %0 = call @large_0(%x, %y) : (tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) -> tensor<4x8x8xf32>
-  return %0 : tensor<4x8x8xf32>
+  %0 = call @large_0(%x, %y) : (tensor<4x64x256x256xbf16>, tensor<4x256x64x256xbf16>) -> tensor<4x64x64xf32>
+  return %0 : tensor<4x64x64xf32>
 }
-func.func private @large_0(%x: tensor<4x8x512x512xbf16> {fuse.align = 16 : i64}, %y: tensor<4x512x8x512xbf16> {fuse.align = 16 : i64}) -> tensor<4x8x8xf32>
+func.func private @large_0(%x: tensor<4x64x256x256xbf16> {fuse.align = 16 : i64}, %y: tensor<4x256x64x256xbf16> {fuse.align = 16 : i64}) -> tensor<4x64x64xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<4x8x8xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x8x8xf32>) -> tensor<4x8x8xf32>
+  %e = tensor.empty() : tensor<4x64x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
   %0 = linalg.generic {indexing_maps = [#a, #b, #r], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
-       ins(%x, %y : tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) outs(%init : tensor<4x8x8xf32>) {
+       ins(%x, %y : tensor<4x64x256x256xbf16>, tensor<4x256x64x256xbf16>) outs(%init : tensor<4x64x64xf32>) {
   ^bb0(%p: bf16, %q: bf16, %out: f32):
     %f = arith.extf %p : bf16 to f32
     %g = arith.extf %q : bf16 to f32
     %m = arith.mulf %f, %g : f32
     %s = arith.addf %out, %m : f32
     linalg.yield %s : f32
-  } -> tensor<4x8x8xf32>
-  return %0 : tensor<4x8x8xf32>
+  } -> tensor<4x64x64xf32>
+  return %0 : tensor<4x64x64xf32>
 }
 
 // -----
@@ -114,42 +114,42 @@ func.func private @apart_0(%x: tensor<64x16x32x16xbf16> {fuse.align = 16 : i64},
 
 // What computes an operand for the product alone writes it in the other order: no copy.
 // CHECK-LABEL: func.func @computed(
-// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8x512x512xbf16>, %[[Y:[a-z0-9]+]]: tensor<4x512x8x512xbf16>
-// CHECK-NEXT: %[[C:.*]] = call @negate(%[[Y]]) : (tensor<4x512x8x512xbf16>) -> tensor<4x8x512x512xbf16>
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x64x256x256xbf16>, %[[Y:[a-z0-9]+]]: tensor<4x256x64x256xbf16>
+// CHECK-NEXT: %[[C:.*]] = call @negate(%[[Y]]) : (tensor<4x256x64x256xbf16>) -> tensor<4x64x256x256xbf16>
 // CHECK-NEXT: call @computed_0(%[[X]], %[[C]])
 // CHECK-NOT: operand1
-func.func @computed(%x: tensor<4x8x512x512xbf16>, %y: tensor<4x512x8x512xbf16>) -> tensor<4x8x8xf32> {
-  %n = call @negate(%y) : (tensor<4x512x8x512xbf16>) -> tensor<4x512x8x512xbf16>
+func.func @computed(%x: tensor<4x64x256x256xbf16>, %y: tensor<4x256x64x256xbf16>) -> tensor<4x64x64xf32> {
+  %n = call @negate(%y) : (tensor<4x256x64x256xbf16>) -> tensor<4x256x64x256xbf16>
   // expected-remark-re @below {{operand 1 of computed_0 is computed in another order by negate}}
-  %0 = call @computed_0(%x, %n) : (tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) -> tensor<4x8x8xf32>
-  return %0 : tensor<4x8x8xf32>
+  %0 = call @computed_0(%x, %n) : (tensor<4x64x256x256xbf16>, tensor<4x256x64x256xbf16>) -> tensor<4x64x64xf32>
+  return %0 : tensor<4x64x64xf32>
 }
-func.func private @negate(%y: tensor<4x512x8x512xbf16> {fuse.align = 16 : i64}) -> tensor<4x512x8x512xbf16>
+func.func private @negate(%y: tensor<4x256x64x256xbf16> {fuse.align = 16 : i64}) -> tensor<4x256x64x256xbf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
-  %e = tensor.empty() : tensor<4x512x8x512xbf16>
+  %e = tensor.empty() : tensor<4x256x64x256xbf16>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
-       ins(%y : tensor<4x512x8x512xbf16>) outs(%e : tensor<4x512x8x512xbf16>) {
+       ins(%y : tensor<4x256x64x256xbf16>) outs(%e : tensor<4x256x64x256xbf16>) {
   ^bb0(%p: bf16, %out: bf16):
     %n = arith.negf %p : bf16
     linalg.yield %n : bf16
-  } -> tensor<4x512x8x512xbf16>
-  return %0 : tensor<4x512x8x512xbf16>
+  } -> tensor<4x256x64x256xbf16>
+  return %0 : tensor<4x256x64x256xbf16>
 }
-func.func private @computed_0(%x: tensor<4x8x512x512xbf16> {fuse.align = 16 : i64}, %y: tensor<4x512x8x512xbf16> {fuse.align = 16 : i64}) -> tensor<4x8x8xf32>
+func.func private @computed_0(%x: tensor<4x64x256x256xbf16> {fuse.align = 16 : i64}, %y: tensor<4x256x64x256xbf16> {fuse.align = 16 : i64}) -> tensor<4x64x64xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<4x8x8xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x8x8xf32>) -> tensor<4x8x8xf32>
+  %e = tensor.empty() : tensor<4x64x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4x64x64xf32>) -> tensor<4x64x64xf32>
   %0 = linalg.generic {indexing_maps = [#a, #b, #r], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
-       ins(%x, %y : tensor<4x8x512x512xbf16>, tensor<4x512x8x512xbf16>) outs(%init : tensor<4x8x8xf32>) {
+       ins(%x, %y : tensor<4x64x256x256xbf16>, tensor<4x256x64x256xbf16>) outs(%init : tensor<4x64x64xf32>) {
   ^bb0(%p: bf16, %q: bf16, %out: f32):
     %f = arith.extf %p : bf16 to f32
     %g = arith.extf %q : bf16 to f32
     %m = arith.mulf %f, %g : f32
     %s = arith.addf %out, %m : f32
     linalg.yield %s : f32
-  } -> tensor<4x8x8xf32>
-  return %0 : tensor<4x8x8xf32>
+  } -> tensor<4x64x64xf32>
+  return %0 : tensor<4x64x64xf32>
 }
 
 // -----
