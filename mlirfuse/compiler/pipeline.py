@@ -45,7 +45,7 @@ TILE = (
 
 GPU = (
     "fuse-share-arguments,fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
-    "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
+    "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-flatten-tiles,fuse-assign-layouts,"
     "fuse-distribute,fuse-resolve-gathers,fuse-resolve-scatters,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,"
     "fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch,fuse-launch-dependents,"

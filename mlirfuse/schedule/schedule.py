@@ -14,6 +14,7 @@ from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.parts.flat_tiles import FlatTiles
 from mlirfuse.schedule.parts.grid_persistent import GridPersistent
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
@@ -57,6 +58,7 @@ class Schedule:
         grid_persistent: where every tile needs a reduction over all of them, how the grid visits its tiles twice.
         transposed: how arrays are accessed that are contiguous along another dimension than `layout`; None if that is
             the layout too.
+        flat: how contiguous arrays are accessed whose rows are no whole vectors; None if that is the layout too.
     """
 
     tile: tuple[int, ...]
@@ -71,6 +73,7 @@ class Schedule:
     persistent_loop: PersistentLoop | None = None
     grid_persistent: GridPersistent | None = None
     transposed: TransposedTiles | None = None
+    flat: FlatTiles | None = None
 
     def attribute(self) -> ir.Attribute:
         """The `fuse.schedule` attribute, in the current context."""
@@ -121,6 +124,8 @@ def check_schedule(
     if problem := _check_shared(schedule, reduced):
         return problem
     if schedule.transposed and (problem := _check_transposed(schedule, schedule.transposed, extents, reduced)):
+        return problem
+    if schedule.flat and (problem := _check_flat(schedule, schedule.flat, extents, reduced)):
         return problem
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
@@ -196,6 +201,15 @@ def _check_transposed(
     if reduced or schedule.contraction or schedule.persistent_loop:
         return "arrays are transposed in elementwise kernels only"
     return transposed.check(schedule.layout, schedule.tile, extents)
+
+
+def _check_flat(
+    schedule: Schedule, flat: FlatTiles, extents: tuple[int | None, ...], reduced: frozenset[int]
+) -> str | None:
+    """What makes a schedule with flat tiles illegal, or None."""
+    if reduced or schedule.contraction or schedule.persistent_loop or schedule.transposed:
+        return "tiles are flat in elementwise kernels only, whose arrays are not transposed"
+    return flat.check(schedule.layout, schedule.tile, extents)
 
 
 def _check_blocks(contraction: ContractionSchedule, target: Target) -> str | None:

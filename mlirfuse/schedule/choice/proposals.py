@@ -28,6 +28,7 @@ from mlirfuse.schedule.rows.chunked import (
     shared_schedule,
 )
 from mlirfuse.schedule.rows.column_tiles import column_tile_schedules
+from mlirfuse.schedule.rows.flat import flat_schedules
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
@@ -72,6 +73,7 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
     if not problem.reduced:
         yield "transposed" if problem.transposed else "elementwise", elementwise_schedules(problem, target)
         yield "ordered", ordered_candidates(problem)
+        yield "flat", flat_schedules(problem)
         return
     if not needs_grid:
         yield "windows", window_candidates(problem)

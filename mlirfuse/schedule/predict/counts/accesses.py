@@ -95,6 +95,8 @@ def strided_arrays(problem: Problem) -> list[ArrayAccess]:
 def layout_of(schedule: Schedule, array: ArrayAccess) -> BlockedLayout:
     """The layout in which a schedule accesses an array."""
     staged = schedule.transposed
+    if schedule.flat is not None and array.is_contiguous and len(array.dims) == len(schedule.tile):
+        return schedule.flat.layout
     return staged.layout if staged is not None and staged.takes(array.order, schedule.tile) else schedule.layout
 
 
@@ -103,7 +105,8 @@ def _of_block(
 ) -> Traffic:
     """One array's share."""
     steps = array.steps(extents)
-    width = thread_access(array, layout, extents)
+    is_flat = schedule.flat is not None and layout == schedule.flat.layout
+    width = max(layout.vector) if is_flat else thread_access(array, layout, extents)
     lanes = tuple(
         (layout.lanes[d], steps.get(d, 0) * layout.step(d) * array.bytes)
         for d in reversed(range(layout.rank))
@@ -120,19 +123,21 @@ def _of_block(
     shared = 0.0
     if layout != schedule.layout:
         shared = _through_shared(layout, schedule.layout, array) * warps * blocks
+    # Elements of flat tiles are accessed one by one on the other side of shared memory.
+    issued = each + (held_elements(array, schedule.layout) * warps * blocks if is_flat else 0)
     if array.written:
         # Parts of a sector that different instructions write go to the L2 one by one, unless the SM gathers them.
-        run = _run(array, layout, extents)
+        run = width if is_flat else _run(array, layout, extents)
         whole, spanned = touched(lanes, run * array.bytes)
         if spanned <= GATHERED_LINES:
             sectors = min(sectors, whole * width / run)
         return Traffic(
-            written=each * sectors * SECTOR * inside, l1=each * lines * LINE, shared=shared, instructions=each
+            written=each * sectors * SECTOR * inside, l1=each * lines * LINE, shared=shared, instructions=issued
         )
     # The L1 has the rest of a sector for later instructions of the block: what is left is the ends of runs.
     waste = (-(-run // SECTOR) * SECTOR + (0 if run % SECTOR == 0 else SECTOR / 2)) / run
     waste = max(1.0, min(waste, SECTOR / array.bytes))
-    return Traffic(read=covered * inside * waste, l1=each * lines * LINE, shared=shared, instructions=each)
+    return Traffic(read=covered * inside * waste, l1=each * lines * LINE, shared=shared, instructions=issued)
 
 
 def held_elements(array: ArrayAccess, layout: BlockedLayout) -> int:

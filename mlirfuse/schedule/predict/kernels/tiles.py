@@ -72,7 +72,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     add_elements(work, problem, covered, count)
     add_exchanges(work, exchanged, blocks)
     work.waits = exchanged.waits + own_waits(problem, layout)
-    work.barriers = reductions * exchanged.meets + (1 if schedule.transposed else 0)
+    work.barriers = reductions * exchanged.meets + (1 if schedule.transposed or schedule.flat else 0)
     work.cluster_barriers = reductions if exchanged.joins else 0
     return work
 

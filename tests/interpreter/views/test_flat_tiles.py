@@ -1,0 +1,52 @@
+"""Elementwise kernels of odd rows, whose tiles are accessed as runs of memory, against NumPy."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+
+CASES = {
+    "one number a row": ((3, 64, 49), lambda x, w: x * w[:, None] + 1),
+    "rows of all sorts": ((2, 32, 35), lambda x, w: x * w[:, None] - x),
+    "a prime": ((1, 96, 17), lambda x, w: w[:, None] - x),
+    "a matrix": ((64, 33), lambda x, w: x * w[:, None]),
+    "two results": ((2, 32, 21), lambda x, w: (x * w[:, None], x + x)),
+    "rows that do not fill warps": ((2, 40, 17), lambda x, w: x * w[:, None]),
+    "columns too": ((2, 64, 49), lambda x, w: x * w[:, None] + x[0, :1]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, ml_dtypes.bfloat16, np.float64])
+@pytest.mark.parametrize("name", CASES)
+def test_odd_rows(name: str, dtype: type) -> None:
+    shape, function = CASES[name]
+    rng = np.random.default_rng(len(name))
+    x = rng.integers(-4, 5, shape).astype(dtype)
+    w = rng.integers(-4, 5, shape[-2]).astype(dtype)
+    actual, expected = mf.fuse(function, target="interpret")(x, w), function(x, w)
+    if not isinstance(expected, tuple):
+        actual, expected = (actual,), (expected,)
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def test_several_arrays_of_two_types() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(-4, 5, (2, 64, 49)).astype(np.float16)
+    y, w = rng.integers(-4, 5, (2, 64, 49)).astype(np.float32), rng.integers(1, 5, 64).astype(np.float32)
+
+    def function(x, y, w):
+        return x * w[:, None] + y, y / w[:, None]
+
+    for one, other in zip(mf.fuse(function, target="interpret")(x, y, w), function(x, y, w), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def test_vectors_of_memory_where_rows_are_long_enough() -> None:
+    specs = mf.TensorSpec((128, 2048, 49), mf.float16), mf.TensorSpec((2048,), mf.float32)
+    compiled = mf.fuse(lambda x, w: x * w[:, None]).lower(*specs).compile()
+    assert "fuse-flatten-tiles: applied: 1 read(s) and 1 write(s)" in compiled.explain(verbose=True)
+    assert "v4.b32" in compiled.as_text("ptx")
