@@ -231,9 +231,16 @@ def _check_persistent_loop(
         return "a persistent loop takes tiles that fit the registers only"
     if any(schedule.layout.blocks[d] > 1 for d in persistent_loop.dims):
         return f"a cluster may not split the dimensions {persistent_loop.dims} of the persistent loop"
+    inner = schedule.layout.vector_dim
+    if persistent_loop.slices > 1 and (inner in persistent_loop.dims or schedule.tile[inner] == extents[inner]):
+        return f"{persistent_loop.slices} slices are of dimension {inner}, of which tiles hold all"
     for d, (tile, extent) in enumerate(zip(schedule.tile, extents, strict=True)):
-        if d not in persistent_loop.dims and tile != extent:
+        if d in persistent_loop.dims or tile == extent:
+            continue
+        if persistent_loop.slices == 1 or d != inner or extent is None:
             return f"the tiles of a persistent loop hold all {extent} elements of dimension {d}, not {tile}"
+        if -(-extent // tile) != persistent_loop.slices:
+            return f"{persistent_loop.slices} slices of {tile} do not make up {extent} elements of dimension {d}"
     return persistent_loop.check(schedule.layout)
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from math import prod
 
 from mlir import ir
-from mlir.dialects import llvm, nvvm, vector
+from mlir.dialects import arith, llvm, nvvm, vector
 
+from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.lowering.memory.addresses import element_pointer
 from mlirfuse.schedule.model.machine import ACCESS_WIDTHS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import erase
+from mlirfuse.support.rewriting import erase, integer_of
 
 HINT = ".L2::cache_hint"
 
@@ -75,7 +76,9 @@ def predicated_load(op: ir.Operation, condition: ir.Value, instruction: str, spa
     """
     rank = ir.MemRefType(op.operands[0].type).rank
     count = _bytes(_fragment(op)) // 4
-    pointer = element_pointer(op.operands[0], list(op.operands)[1 : 1 + rank], space)
+    # An index that is a number becomes a sum: it is then added to the pointer with the numbers of the others.
+    places = [arith.addi(constant(0), i) if integer_of(i) else i for i in list(op.operands)[1 : 1 + rank]]
+    pointer = element_pointer(op.operands[0], places, space)
     through = _words(op.operands[2 + rank], count)
     text = f"@${count + 1} {instruction}{_suffix(count)} {_registers(count, 0)}, [${count}];"
     constraints = ",".join([*["=r"] * count, "l", "b", *map(str, range(count))])

@@ -9,9 +9,9 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
-from mlirfuse.analysis.grid_reduction import grid_reduction
+from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, kept_dims
 from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
-from mlirfuse.analysis.loops.iteration_space import Conflict
+from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.errors import ScheduleError
@@ -33,16 +33,17 @@ class FuseTileGridReduction(Pass):
     results that an `scf.for` carries, with extent 1 in the dimensions that a thread alone has all of a tile along, over
     which it is reduced first, or, of products without periods, into the tile of partial results; everything else that
     varies along them runs once a tile, reductions inside of it included. A block takes every so many-th tile, or
-    `consecutive` ones. Each block that has tiles stores its partial results to a workspace argument. When all have
-    arrived, the blocks add them up, a slice of the columns each (`grid_reduction = "grid_sync"`), or the one that
-    arrives last does (`"last_block"`), and run the ops that depend on the reductions. With `"atomics"` the blocks add
-    their partial results atomically to a few rows of sums (`fuse.accumulate`), and the last block adds up these rows
-    and leaves them zero; reductions must be sums of f32, and their last bits differ from run to run. With
-    `"second_kernel"` the partial results are an output, with a row for each of the schedule's `blocks`, which a second
-    kernel reduces; the host calls both. With a `chunk`, the tail is scheduled dynamically: a block that has finished
-    its own tiles takes chunks of that many tiles, at first of twice as many, while there are any, and stores a partial
-    result for each. Rows past the end of the data are masked with the neutral element. Tiles hold whole rows, unless
-    the schedule loops over the innermost dimension too, which reductions along both dimensions allow.
+    `consecutive` ones, of the whole or of one of the `slices` of the dimension of threads' vectors. Each block that has
+    tiles stores its partial results to a workspace argument. When all have arrived, the blocks add them up, a slice of
+    the columns each (`grid_reduction = "grid_sync"`), or the one that arrives last does (`"last_block"`), and run the
+    ops that depend on the reductions. With `"atomics"` the blocks add their partial results atomically to a few rows of
+    sums (`fuse.accumulate`), and the last block adds up these rows and leaves them zero; reductions must be sums of
+    f32, and their last bits differ from run to run. With `"second_kernel"` the partial results are an output, with a
+    row for each of the schedule's `blocks`, which a second kernel reduces; the host calls both. With a `chunk`, the
+    tail is scheduled dynamically: a block that has finished its own tiles takes chunks of that many tiles, at first of
+    twice as many, while there are any, and stores a partial result for each. Rows past the end of the data are masked
+    with the neutral element. Tiles hold whole rows, unless the schedule loops over the innermost dimension too, which
+    reductions along both dimensions allow.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>
@@ -86,6 +87,8 @@ class FuseTileGridReduction(Pass):
                     f"{plan.outer_dims}",
                     where=kernel,
                 )
+            if schedule.persistent_loop.slices > 1:
+                _require_sums_alone(kernel, space, plan, schedule.layout.vector_dim)
             if schedule.persistent_loop.grid_reduction == "atomics":
                 _require_float_sums(plan.reductions)
             name = symbol(kernel)
@@ -103,6 +106,17 @@ class FuseTileGridReduction(Pass):
                 f"{GRID_REDUCTIONS[schedule.persistent_loop.grid_reduction]}"
             )
             remarks.applied(self, message, tiled)
+
+
+def _require_sums_alone(kernel: ir.Operation, space: IterationSpace, plan: GridReduction, inner: int) -> None:
+    """Raises `ScheduleError` for what blocks with a slice of dimension `inner` cannot compute."""
+    made = {result for s in plan.tile for result in s.op.results}
+    if any(s.reduction_loops for s in plan.tile) or made & set(body(kernel)[-1].operands):
+        raise ScheduleError("blocks have slices in kernels that only sum over all tiles", where=kernel)
+    for reduction in plan.reductions:
+        if inner not in kept_dims(space, reduction):
+            reason = f"a reduction does not keep dimension {inner}, of which blocks have slices"
+            raise ScheduleError(reason, where=reduction.op)
 
 
 def _require_float_sums(reductions: Sequence[OpStructure]) -> None:

@@ -39,9 +39,17 @@ the whole; a pairwise sum of all has log2(N). Sums that leave narrower are round
 
 
 def choose_second_stage(
-    problem: Problem, persistent_loop: PersistentLoopProblem, layout: BlockedLayout, blocks_per_sm: int, target: Target
+    problem: Problem,
+    persistent_loop: PersistentLoopProblem,
+    layout: BlockedLayout,
+    blocks_per_sm: int,
+    target: Target,
+    slices: int = 1,
 ) -> tuple[tuple[int, ...], BlockedLayout, int]:
-    """The tile of a second stage, its layout over the threads of a block, and how many such tiles are read at once."""
+    """The tile of a second stage, its layout over the threads of a block, and how many such tiles are read at once.
+
+    Of blocks that have slices each leaves a part of a partial.
+    """
     extents = [extent if d in persistent_loop.kept else 1 for d, extent in enumerate(problem.extents)]
     first = persistent_loop.dims[0]
     extents[first] = None
@@ -72,15 +80,17 @@ def choose_second_stage(
     registers = min(READ_REGISTERS, target.registers_per_sm // (blocks_per_sm * layout.threads) // 2)
     if columns != first and second_stage.vector[columns] == 1:
         registers = round(SINGLE_READS * registers)
-    return tile, second_stage, _reads(persistent_loop, second_stage, -(-blocks // tile[first]), registers)
+    return tile, second_stage, _reads(persistent_loop, second_stage, -(-blocks // slices // tile[first]), registers)
 
 
 def second_stages(schedule: Schedule, asked: str) -> tuple[str, ...]:
     """The second stage that is asked for; of `auto` those that give the same bits on every run.
 
     The host of a second kernel has to know how many blocks are resident, and does for clusters of up to `KNOWN_CLUSTER`
-    blocks.
+    blocks. It is the only one of blocks that have slices.
     """
+    if schedule.persistent_loop is not None and schedule.persistent_loop.slices > 1:
+        return ("second_kernel",) if asked in ("auto", "second_kernel") else ()
     if asked != "auto":
         return (asked,)
     if schedule.layout.cluster > KNOWN_CLUSTER:
@@ -105,7 +115,7 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
         persistent_loop = replace(persistent_loop, second_stage_reads=max(1, persistent_loop.second_stage_reads // 2))
     if grid_reduction == "second_kernel":
         clusters = _clusters(schedule.layout, schedule.blocks_per_sm, target)
-        persistent_loop = replace(persistent_loop, blocks=clusters)
+        persistent_loop = replace(persistent_loop, blocks=clusters - clusters % persistent_loop.slices)
     if grid_reduction == "atomics":
         tile, layout = _row_of_sums(schedule, persistent_loop.dims)
         persistent_loop = replace(

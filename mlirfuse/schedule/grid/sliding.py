@@ -19,7 +19,7 @@ from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.counts.accesses import held_elements
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.target import Target
+from mlirfuse.target import SECTOR, Target
 
 LONGEST_RUNS = (16, 8, 4)
 """Neighbours of a thread, at most: of each the longest run that divides the extent is a candidate."""
@@ -29,6 +29,9 @@ MOST_ROWS = 2
 
 FEWEST_THREADS, MOST_WARPS = 128, 16
 """Threads of a block, and its warps where the dimensions that are kept do not need more."""
+
+MOST_SLICE_WARPS = 8
+"""Warps along a slice of the vectors' dimension, at most."""
 
 LEAST_USED = 2 / 3
 """Share of a layout's elements along what is kept that the space has, at least."""
@@ -67,12 +70,9 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[in
     (slid, inner), *outer = pairs
     vectors = [problem.vector >> n for n in range(3) if problem.vector >> n]
     runs = [max(n for n in range(1, most + 1) if extents[slid] % n == 0) for most in LONGEST_RUNS]
-    lanes = [1 << n for n in range(WARP.bit_length())]
-    for vector, run, along, places in product(vectors, dict.fromkeys(runs), lanes, _places(len(outer))):
-        left = -(-extents[problem.vector_dim] // vector)
-        if along >= 2 * left:
-            continue
-        start = _Factors(problem, vector, along, -(-left // along))
+    channels = [(vector, *factors) for vector in vectors for factors in _slices(problem, vector)]
+    for (vector, along, warps), run, places in product(channels, dict.fromkeys(runs), _places(len(outer))):
+        start = _Factors(problem, vector, along, warps)
         start.repeats[slid], start.repeats[inner] = run, extents[inner]
         for (_, tap), place in zip(outer, places, strict=True):
             start.add(tap, extents[tap], place)
@@ -86,6 +86,21 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[in
             layout = fill.spread([d for d in reversed(loop.dims) if d != slid], more)
             if more == 1 or prod(layout.warps) <= MOST_WARPS:
                 yield layout
+
+
+def _slices(problem: Problem, vector: int) -> Iterator[tuple[int, int]]:
+    """Lanes and warps along the vectors' dimension, whole or a slice of it: the fewest of each number of slices."""
+    left = -(-(problem.extents[problem.vector_dim] or 1) // vector)
+    nbytes = vector * max(a.bytes for a in problem.arrays)
+    for lanes in (1 << n for n in range(WARP.bit_length())):
+        found = dict[int, int]()
+        for warps in range(min(-(-left // lanes), MOST_SLICE_WARPS), 0, -1):
+            found[-(-left // (lanes * warps))] = warps
+        if -(-left // lanes) > MOST_SLICE_WARPS:
+            found[1] = -(-left // lanes)
+        for slices, warps in found.items():
+            if lanes < 2 * left and (slices == 1 or nbytes * lanes * warps >= SECTOR):
+                yield lanes, warps
 
 
 def _places(count: int) -> Iterator[tuple[str, ...]]:
@@ -125,10 +140,10 @@ class _Factors:
             self.warps[dim] = -(-extent // self.lanes[dim])
 
     def used(self) -> float:
-        """Share of the elements that the layout covers which the space has, along dimensions that are kept."""
+        """Share of the elements that the layout covers, in all slices, which the space has, along what is kept."""
         kept = [d for d in range(self.problem.rank) if d not in self.problem.reduced]
         covered = [self.vector[d] * self.lanes[d] * self.warps[d] * self.repeats[d] for d in kept]
-        return prod(self.extents[d] / n for d, n in zip(kept, covered, strict=True))
+        return prod(self.extents[d] / (-(-self.extents[d] // n) * n) for d, n in zip(kept, covered, strict=True))
 
     def spread(self, dims: list[int], warps: int) -> BlockedLayout:
         """The layout with the lanes that are left, and so many warps more, along what is reduced, the innermost first:
@@ -161,16 +176,22 @@ def _complete(
     problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, blocks: int, target: Target
 ) -> Schedule | None:
     """The schedule of a layout with so many blocks an SM; None if it is illegal."""
-    tile = tuple(n if d in loop.dims else problem.extents[d] or n for d, n in enumerate(layout.extents))
-    second_stage_tile, second_stage_layout, reads = choose_second_stage(problem, loop, layout, blocks, target)
+    extents = [extent or 1 for extent in problem.extents]
+    tile = tuple(n if d in loop.dims else min(extents[d], n) for d, n in enumerate(layout.extents))
+    slices, most = -(-extents[problem.vector_dim] // tile[problem.vector_dim]), target.sms * blocks
+    if slices > most or any(problem.vector_dim not in part.kept for part in problem.reductions):
+        return None
+    second_stage_tile, second_stage_layout, reads = choose_second_stage(problem, loop, layout, blocks, target, slices)
     plan = PersistentLoop(
         loop.dims,
-        "grid_sync",
+        "grid_sync" if slices == 1 else "second_kernel",
         second_stage_tile,
         second_stage_layout,
         second_stage_reads=reads,
         period=PERIOD if loop.wide else 0,
+        blocks=0 if slices == 1 else most - most % slices,
         consecutive=True,
+        slices=slices,
     )
     schedule = Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan)
     fits = persistent_loop_bytes(problem, layout, plan) <= shared_left(blocks, target)

@@ -80,6 +80,9 @@ class PersistentLoop:
             all tiles are given out from the start. With a second stage of `SHARING`, no period, and not peeled.
         consecutive: whether a block takes tiles that follow each other in place of every so many, so that the L1 has
             what their windows have in common. With one stage, not peeled, and without a dynamic tail.
+        slices: slices of the dimension of threads' vectors, of which a tile has one: block b has slice b % slices, and
+            shares the tiles of the looped dimensions with the other blocks of its slice. Blocks so hold accumulators of
+            a slice alone. For `second_kernel`, one stage, not peeled, with a multiple of them as `blocks`.
     """
 
     dims: tuple[int, ...]
@@ -97,6 +100,12 @@ class PersistentLoop:
     streamed: bool = False
     chunk: int = 0
     consecutive: bool = False
+    slices: int = 1
+
+    @property
+    def sharing(self) -> int:
+        """Blocks that share the tiles of a slice, for `second_kernel`; each leaves a partial of the slice."""
+        return self.blocks // self.slices
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this persistent loop illegal for tiles of that layout, or None."""
@@ -131,6 +140,14 @@ class PersistentLoop:
             return f"a dynamic tail takes grid_reduction {' or '.join(SHARING)}, no period, and no peeled loop"
         if self.consecutive and (self.stages > 1 or self.peeled or self.chunk):
             return "a block takes consecutive tiles with one stage, no peeled loop, and no dynamic tail only"
+        if self.slices < 1:
+            return f"{self.slices} slices: there must be 1 at least"
+        if self.slices > 1 and (self.grid_reduction != "second_kernel" or self.stages > 1 or self.peeled):
+            return "blocks have slices with grid_reduction second_kernel, one stage, and no peeled loop only"
+        if self.blocks % self.slices:
+            return f"{self.blocks} blocks are no multiple of {self.slices} slices"
+        if self.slices > 1 and layout.cluster > 1:
+            return "a cluster has whole tiles, and no slices"
         if self.period < 0:
             return f"a partial every {self.period} tiles: period must be at least 0"
         if not 1 <= self.second_stage_reads <= MOST_READS:

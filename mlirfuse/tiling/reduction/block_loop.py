@@ -17,7 +17,7 @@ from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import Count, KernelFrame, count_expr, dynamic_extent, ragged_dims, tile_offsets
-from mlirfuse.tiling.reduction.block_tiles import consecutive_tiles
+from mlirfuse.tiling.reduction.block_tiles import consecutive_tiles, in_slice
 from mlirfuse.tiling.reduction.compensated_sums import CompensatedSums
 from mlirfuse.tiling.reduction.reduction_ops import (
     apply,
@@ -49,6 +49,7 @@ class BlockLoop:
         blocks: blocks of the grid, an index.
         buffers: for each reduction the memref of its partials, one partial a row.
         semaphores: counters for the chunks of a dynamic tail; None without a dynamic tail.
+        slice_start: where the block has a slice of the dimension of threads' vectors, its first index; else None.
     """
 
     frame: KernelFrame
@@ -60,6 +61,7 @@ class BlockLoop:
     blocks: ir.Value
     buffers: Sequence[ir.Value]
     semaphores: ir.Value | None = None
+    slice_start: ir.Value | None = None
 
     @property
     def tile(self) -> Shape:
@@ -115,8 +117,8 @@ class BlockLoop:
 
     def emit(self, block: ir.Value) -> ir.Value:
         """Emits the persistent loop; returns the number of workspace rows that the second stage adds up, an index."""
-        start = [index(0)] * self.space.rank
-        transfers = TileTransfers(self.space, self.tile, start, frozenset(), self.frame.buffers)
+        start = self._in_slice([index(0)] * self.space.rank)
+        transfers = TileTransfers(self.space, self.tile, start, self._ragged_slice, self.frame.buffers)
         column = TileEmitter(transfers, dict(self.frame.scalars))
         self._read_columns(transfers)
         for s in self.plan.column:
@@ -132,6 +134,15 @@ class BlockLoop:
         accumulators = self._emit_loop(column, partials, self._bounds(block), periods, block)
         self._store_last_partials(column, accumulators, periods, block)
         return index(SUM_ROWS) if self._uses_atomics else self._row(periods, self._blocks_with_partials)
+
+    def _in_slice(self, offsets: Sequence[ir.Value]) -> list[ir.Value]:
+        return in_slice(offsets, self.schedule.layout.vector_dim, self.slice_start)
+
+    @property
+    def _ragged_slice(self) -> frozenset[int]:
+        """The dimension of slices, if the last one may reach past the end of the data."""
+        ragged = frozenset[int]() if self.slice_start is None else ragged_dims(self.space, self.tile)
+        return ragged - frozenset(self.plan.outer_dims)
 
     def _bounds(self, block: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         """The first tile of a block, the end of its tiles, and the step from one to the next."""
@@ -195,7 +206,8 @@ class BlockLoop:
         """
         loop = scf.ForOp(*bounds, list(start))
         with ir.InsertionPoint(loop.body):
-            offsets = tile_offsets(loop.induction_variable, self.counts, self.tile)
+            offsets = self._in_slice(tile_offsets(loop.induction_variable, self.counts, self.tile))
+            ragged |= self._ragged_slice
             reads = dict(column.transfers.reads)
             outer_dims = frozenset(self.plan.outer_dims)
             own = TileTransfers(
@@ -364,7 +376,8 @@ class BlockLoop:
 
         The first row of a tile is always in bounds, so a thread unrolled over rows needs no mask for it.
         """
-        bounds = {d: subtract(self._extent(d), transfers.offsets[d]) for d in sorted(transfers.ragged)}
+        ragged = transfers.ragged - self._ragged_slice  # what a slice has past the end is not stored
+        bounds = {d: subtract(self._extent(d), transfers.offsets[d]) for d in sorted(ragged)}
         for d in bounds:
             if self.schedule.layout.is_alone([d]):
                 bounds[d] = arith.MaxUIOp(bounds[d], index(1)).result
@@ -382,4 +395,5 @@ class BlockLoop:
     def _store_partial(self, s: OpStructure, partial: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
         """Stores a reduction's partial in its workspace row, or adds it atomically."""
         order = partial_dims(self.space, s, self.schedule)
-        store_row(partial, order, buffer, row, atomically=self._uses_atomics)
+        start, ragged = [index(0)] * self.space.rank, self._ragged_slice
+        store_row(partial, order, buffer, row, self._in_slice(start), ragged, atomically=self._uses_atomics)

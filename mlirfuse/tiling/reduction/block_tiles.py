@@ -1,6 +1,8 @@
-"""Which tiles a block of a persistent loop takes."""
+"""Which tiles a block of a persistent loop takes, and where they lie."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from mlir import ir
 from mlir.dialects import arith
@@ -21,3 +23,8 @@ def consecutive_tiles(block: ir.Value, tiles: ir.Value, blocks: ir.Value) -> tup
         return arith.DivUIOp(arith.MulIOp(mine, tiles).result, sharing).result
 
     return start(block), start(arith.AddIOp(block, index(1)).result), index(1)
+
+
+def in_slice(offsets: Sequence[ir.Value], dim: int, start: ir.Value | None) -> list[ir.Value]:
+    """The first index of a tile in each dimension, where the block has a slice of one that starts at an index."""
+    return [start if d == dim and start is not None else offset for d, offset in enumerate(offsets)]

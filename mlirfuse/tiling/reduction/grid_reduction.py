@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import prod
 
 from mlir import ir
-from mlir.dialects import affine
+from mlir.dialects import affine, arith
 
 from mlirfuse.analysis.grid_reduction import GridReduction
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
@@ -114,14 +114,23 @@ def emit_persistent_loop(
         counts, tiles, blocks = _blocks(frame, space, plan, schedule)
         grid = forall(blocks)
         with ir.InsertionPoint.at_block_terminator(grid.body):
-            BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers).emit(grid.body.arguments[0])
+            block, slice_start = grid.body.arguments[0], None
+            assert schedule.persistent_loop is not None  # checked by the pass
+            if (slices := schedule.persistent_loop.slices) > 1:
+                width, blocks = schedule.tile[schedule.layout.vector_dim], index(schedule.persistent_loop.sharing)
+                slice_start = arith.MulIOp(arith.RemUIOp(block, index(slices)).result, index(width)).result
+                block = arith.DivUIOp(block, index(slices)).result
+            block_loop = BlockLoop(
+                frame, space, plan, schedule, counts, tiles, blocks, buffers, slice_start=slice_start
+            )
+            block_loop.emit(block)
 
 
 def emit_second_stage(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
     """Emits the second stage alone, into a kernel whose further inputs are the partials of `emit_persistent_loop`."""
     assert schedule.persistent_loop is not None  # checked by the pass
     with frame.body():
-        blocks = index(schedule.persistent_loop.blocks)
+        blocks = index(schedule.persistent_loop.sharing)
         second_stage = SecondStage(frame, space, plan, schedule, blocks, blocks, frame.inputs)
         grid = forall(index(second_stage.slices))
         grid.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # canonicalisation folds a loop over one slice

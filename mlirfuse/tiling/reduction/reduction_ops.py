@@ -88,7 +88,14 @@ def partial_dims(space: IterationSpace, reduction: OpStructure, schedule: Schedu
 
 
 def store_row(
-    partial: ir.Value, order: Sequence[int], buffer: ir.Value, row: ir.Value, *, atomically: bool = False
+    partial: ir.Value,
+    order: Sequence[int],
+    buffer: ir.Value,
+    row: ir.Value,
+    offsets: Sequence[ir.Value],
+    ragged: frozenset[int],
+    *,
+    atomically: bool = False,
 ) -> None:
     """Stores a tile of partial results in a row of a workspace, or adds it to the row atomically.
 
@@ -97,19 +104,21 @@ def store_row(
         order: the dimension along each axis of the row, see `partial_dims`.
         buffer: the workspace.
         row: the row's number, an index.
+        offsets: the tile's first index in each dimension of the space.
+        ragged: dimensions in which the tile may reach past the end of the row.
         atomically: whether to add.
     """
     vector_type, kept = ir.VectorType(partial.type), sorted(order)
     # The vector has the kept dimensions only, so that it is not treated as a tile of the iteration space.
     shape = [vector_type.shape[d] for d in kept] or [1]
     row_vector = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), partial).result
-    columns = [index(0)] * len(kept)
+    columns = [offsets[d] for d in order]
     if atomically:
         accumulate(row_vector, buffer, [row, *columns])
         return
     axes = [1 + order.index(d) for d in kept] or [0]
     row_map = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
-    in_bounds = ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape))
+    in_bounds = ir.ArrayAttr.get([ir.BoolAttr.get(d not in ragged) for d in kept or [-1]])
     vector.TransferWriteOp(
         None, row_vector, buffer, [row, *columns], ir.AffineMapAttr.get(row_map), in_bounds=in_bounds
     )

@@ -39,7 +39,7 @@ def emit_two_kernels(
     second_values = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     first_numbers = [n for n, value in enumerate(returned) if value not in second_values]
     second_numbers = [n for n, value in enumerate(returned) if value in second_values]
-    shapes = [([schedule.persistent_loop.blocks, *_row(space, s, schedule)], element_type(s)) for s in plan.reductions]
+    shapes = [([schedule.persistent_loop.sharing, *_row(space, s, schedule)], element_type(s)) for s in plan.reductions]
     partials = [ir.RankedTensorType.get(shape, element) for shape, element in shapes]
     memory = [ir.MemRefType.get(shape, element) for shape, element in shapes]
 

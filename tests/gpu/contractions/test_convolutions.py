@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.target import TARGETS
+from tests.support.contractions.depthwise import kernel_of, of_filters, sliced_loops
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, random_programs, wgrad
+from tests.support.harnesses.compiling import specs_of
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -212,3 +215,19 @@ def test_sum_of_strided_data_gradients() -> None:
     wide = [array.astype(np.int64) for array in arrays]
     want = dgrad(main, wide[0], wide[1]) + dgrad(shortcut, wide[2], wide[3])
     np.testing.assert_array_equal(cupy.asnumpy(found).astype(np.float64), want)
+
+
+@pytest.mark.parametrize(("channels", "taps", "stride"), [(88, 3, 2), (96, 7, 1), (240, 5, 1)])
+def test_slices_of_channels(channels: int, taps: int, stride: int) -> None:
+    """Blocks with a slice of the channels, of which the last one may be a part; the same bits again."""
+    case, rng = _depthwise(28, channels, taps, stride), np.random.default_rng(6)
+    x, _, dy = ((rng.integers(-1, 2, s) * (rng.random(s) < 0.3)).astype(np.float16) for s in case.shapes)
+    function, want = of_filters(case, mf.float32), wgrad(case, x.astype(np.int64), dy.astype(np.int64))
+    on_device = (cupy.asarray(x), cupy.asarray(dy))
+    name, problem = kernel_of(function, specs_of([x, dy]))
+    found = sliced_loops(problem, TARGETS["sm_90a"].with_sms(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+    for number in range(0, len(found), max(1, len(found) // 6)):
+        fused = mf.fuse(function, schedule={name: found[number]})
+        result = fused(*on_device)
+        np.testing.assert_array_equal(cupy.asnumpy(result).astype(np.float64), want)
+        assert (result == fused(*on_device)).all()

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from mlirfuse.analysis.kernels import kernels, symbol
-from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.scheduling.problem import problem_of
-from mlirfuse.compiler import pipeline
-from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.grid.sliding import sliding_loops
-from mlirfuse.schedule.problem import Problem
 from mlirfuse.target import TARGETS
-from tests.support.convolutions import PASSES, Case, integers, wgrad
+from tests.support.contractions.depthwise import kernel_of, of_filters, sliced_loops
+from tests.support.convolutions import Case, integers, wgrad
 from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.pairwise import some
 
 SM90 = TARGETS["sm_90a"].with_sms(4)
-
-
-def of_filters(case: Case, dtype: Any) -> Any:
-    def gradient(x: Any, dy: Any) -> Any:
-        gradient_of_filters = PASSES[len(case.taps) - 1][1]
-        return gradient_of_filters(x, dy, kernel_size=case.taps, dtype=dtype, **case.parameters)
-
-    return gradient
-
-
-def kernel_of(function: Any, specs: list[Any]) -> tuple[str, Problem]:
-    """The kernel of a function's sums, and its scheduling problem."""
-    module = mf.fuse(function, target="sm_90a").lower(*specs).module
-    with module.context:
-        run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
-        (kernel,) = kernels(module.operation)
-        return symbol(kernel), problem_of(kernel, *kernel_space(kernel))
 
 
 @pytest.mark.parametrize("seed", some(range(60), 10))
@@ -69,3 +45,19 @@ def test_any_windows(seed: int) -> None:
         gpu = module_at("gpu", function, specs_of([x, dy]), {name: schedule})
         (result,) = interpreter.run(gpu, "gradient", [x, dy], order="random", seed=seed)
         assert (result == want).all(), schedule
+
+
+@pytest.mark.parametrize(("channels", "taps", "stride"), [(40, 3, 1), (88, 3, 2), (96, 5, 1)])
+def test_slices_of_channels(channels: int, taps: int, stride: int) -> None:
+    """Blocks with a slice of the channels, of which the last one may be a part."""
+    rng, edge = np.random.default_rng(channels), (taps // 2, taps // 2)
+    case = Case(2, (8, 8), channels, channels, (taps, taps), (stride, stride), (edge, edge), (1, 1), channels)
+    x, _, dy = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+    function = of_filters(case, None if taps == 5 else mf.float32)
+    name, problem = kernel_of(function, specs_of([x, dy]))
+    want = wgrad(case, x.astype(np.int64), dy.astype(np.int64))
+    found = sliced_loops(problem, SM90)
+    for number in (0, len(found) // 3, len(found) - 1):
+        gpu = module_at("gpu", function, specs_of([x, dy]), {name: found[number]})
+        (result,) = interpreter.run(gpu, "gradient", [x, dy], order="random", seed=number)
+        assert (result == want).all(), found[number]

@@ -9,6 +9,7 @@ import pytest
 
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.grid.second_stage import second_stages
 from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
@@ -16,7 +17,7 @@ from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.counts.accesses import held_elements
 from mlirfuse.schedule.predict.predict import work_of
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
-from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import TARGETS
 
 TARGET = TARGETS["sm_90a"].with_sms(132)
@@ -111,6 +112,55 @@ def test_consecutive_tiles_read_less_of_the_l2() -> None:
 
 @pytest.mark.parametrize("change", [{"stages": 2}, {"peeled": True}, {"chunk": 2}])
 def test_consecutive_tiles_are_neither_staged_nor_shared_out(change: dict[str, Any]) -> None:
-    schedule = found(problem(windows()))[0]
+    schedule = next(s for s in found(problem(windows())) if s.persistent_loop and s.persistent_loop.slices == 1)
     assert isinstance(schedule.persistent_loop, PersistentLoop)
     assert "consecutive" in (replace(schedule.persistent_loop, **change).check(schedule.layout) or "")
+
+
+def sliced(channels: int = 96) -> Schedule:
+    """A loop whose blocks have a slice of the channels."""
+    schedules = found(problem(windows(), channels=channels))
+    return next(s for s in schedules if s.persistent_loop and s.persistent_loop.slices == 3 and s.tile[3] == 32)
+
+
+@pytest.mark.parametrize("channels", [96, 88])
+def test_slices_cover_all_channels(channels: int) -> None:
+    """Also where the last one is no whole slice."""
+    schedule = sliced(channels)
+    assert schedule.persistent_loop is not None
+    assert schedule.persistent_loop.blocks % 3 == 0
+    assert schedule.persistent_loop.sharing * 3 == schedule.persistent_loop.blocks <= 132 * schedule.blocks_per_sm
+    assert check_schedule(schedule, problem(windows(), channels=channels).extents, frozenset({0, 1, 2}), TARGET) is None
+
+
+def test_blocks_with_slices_leave_parts_of_partials() -> None:
+    """As many numbers are combined as blocks of all channels leave, by a third of the blocks."""
+    schedule = sliced()
+    assert schedule.persistent_loop is not None
+    work = work_of(schedule, problem(windows()), MACHINE)
+    assert work.l2_written == schedule.persistent_loop.sharing * 96 * 49 * 4
+    tiles = 64 * -(-56 // schedule.tile[1]) * (56 // schedule.tile[2])
+    assert work.steps == -(-tiles // schedule.persistent_loop.sharing)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"slices": 0}, "0 slices"),
+        ({"slices": 2}, "2 slices of 32"),
+        ({"blocks": 131}, "no multiple"),
+        ({"grid_reduction": "grid_sync", "blocks": 0}, "second_kernel"),
+        ({"slices": 1}, "hold all 96 elements of dimension 3"),
+    ],
+)
+def test_illegal_slices(change: dict[str, Any], reason: str) -> None:
+    schedule = sliced()
+    assert schedule.persistent_loop is not None
+    wrong = replace(schedule, persistent_loop=replace(schedule.persistent_loop, **change))
+    assert reason in (check_schedule(wrong, problem(windows()).extents, frozenset({0, 1, 2}), TARGET) or "")
+    assert check_schedule(schedule, problem(windows()).extents, frozenset({0, 1, 2}), TARGET) is None
+
+
+def test_slices_are_for_second_kernels() -> None:
+    assert second_stages(sliced(), "auto") == ("second_kernel",)
+    assert second_stages(sliced(), "grid_sync") == ()

@@ -46,14 +46,14 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     total = prod(extents)
     work.read, work.written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
     loop = next(p for p in (problem.persistent_loop, problem.finer_loop) if p is not None and p.dims == plan.dims)
-    steps = ceil(every / clusters)
+    steps = ceil(ceil(every / plan.slices) / (clusters // plan.slices))
     if shares(problem):
         add_sliding_traffic(work, schedule, problem, extents, steps, device)
     else:
         _traffic(work, schedule, problem, extents, clusters * prod(schedule.tile) * loop.column_bytes)
     _steps(work, schedule, problem, loop, every, steps)
     stored = ceil(every / clusters / plan.period) if plan.period and plan.grid_reduction != "second_kernel" else 1
-    partials = clusters * stored
+    partials = clusters // plan.slices * stored
     _second_stage(work, plan, loop, extents, partials, slots)
     return work
 
