@@ -162,11 +162,13 @@ def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], com
 
 
 def add_in_thread(source: Fragments, dims: Sequence[int], combine: Combine, start: Fragments) -> Fragments:
-    """Combines one thread's elements along `dims` with `start`, fragment by fragment in their order: neighbouring
-    instructions do not wait for one another, and few elements are live at once.
+    """Combines one thread's elements along `dims` with `start`, fragment by fragment: of what is kept, only the
+    innermost dimension varies faster than what is reduced, so that neighbouring instructions do not wait for one
+    another, and few elements are live at once.
     """
     result = source.like(tuple(1 if dim in dims else n for dim, n in enumerate(source.extents)), source.element_type)
-    for key in source.keys():
+    outer = [dim for dim in range(source.layout.rank) if dim not in dims and source.repeats(dim) > 1][:-1]
+    for key in sorted(source.keys(), key=lambda key: [key[dim] for dim in outer]):
         kept = tuple(0 if dim in dims else r for dim, r in enumerate(key))
         before = result.values[kept] if kept in result.values else start.at(kept)
         result.values[kept] = combine(before, source.at(key))

@@ -9,6 +9,10 @@ ACCESS_INSTRUCTIONS, STRIDE_INSTRUCTIONS = 5, 3
 """Instructions of an access to memory: itself, its address, and its predicate or conversion; and what an address takes
 more where strides are known at run time only."""
 
+WINDOW_INSTRUCTIONS = 2
+"""Instructions of an access to a window that slides along a thread's run: itself, and the zeros that its registers hold
+where it is skipped. All accesses of a thread share an address, from which they are a number apart, and few checks."""
+
 THREAD_INSTRUCTIONS, DIVIDE_INSTRUCTIONS = 30, 80
 """Instructions of a thread beside its elements: its coordinates; and those where it divides by extents of run time."""
 

@@ -15,6 +15,7 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.counts.accesses import held_elements
+from mlirfuse.schedule.predict.facts import STEP_INSTRUCTIONS
 from mlirfuse.schedule.predict.predict import work_of
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -164,3 +165,16 @@ def test_illegal_slices(change: dict[str, Any], reason: str) -> None:
 def test_slices_are_for_second_kernels() -> None:
     assert second_stages(sliced(), "auto") == ("second_kernel",)
     assert second_stages(sliced(), "grid_sync") == ()
+
+
+def test_accesses_of_sliding_windows_share_an_address() -> None:
+    """A thread takes 2 instructions for an access, beside one for each product and each element that it reads."""
+    own = problem(windows())
+    schedule = next(s for s in found(own) if s.blocks_per_sm * s.layout.threads % 128 == 0)
+    layout = schedule.layout
+    read = [held_elements(a, layout) for a in own.arrays]
+    of_thread = layout.elements_per_thread + sum(read) + 2 * sum(read) / max(layout.vector)
+    tiles = 64 * -(-56 // schedule.tile[1]) * (56 // schedule.tile[2]) * -(-96 // schedule.tile[3])
+    work = work_of(schedule, own, MACHINE)
+    expected = tiles * layout.threads * (of_thread + STEP_INSTRUCTIONS)
+    assert work.instructions == pytest.approx(expected, rel=0.03)  # what blocks exchange in the end is the rest

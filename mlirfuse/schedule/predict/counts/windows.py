@@ -12,7 +12,7 @@ from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_acce
 from mlirfuse.schedule.predict.counts.shared_columns import missing
 from mlirfuse.schedule.predict.counts.space import known_extents
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOST
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOST, WINDOW_INSTRUCTIONS
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -65,7 +65,8 @@ def add_sliding_elements(work: Work, schedule: Schedule, problem: Problem, cover
     arrays = [a for a in problem.arrays if not a.written]
     held = [held_elements(a, layout) for a in arrays]
     accesses = sum(n / thread_access(a, layout, known_extents(problem)) for n, a in zip(held, arrays, strict=True))
-    of_thread = each * layout.elements_per_thread + read * sum(held) / len(held) + ACCESS_INSTRUCTIONS * accesses
+    access = WINDOW_INSTRUCTIONS if any(a.slides for a in arrays) else ACCESS_INSTRUCTIONS
+    of_thread = each * layout.elements_per_thread + read * sum(held) / len(held) + access * accesses
     warps = work.resident * layout.threads / WARP
     uneven = ceil(warps / PARTITIONS) * PARTITIONS / warps
     work.instructions += uneven * covered / layout.elements_per_thread * of_thread

@@ -48,3 +48,32 @@ func.func private @shared(%x: memref<4x128xf32> {fuse.align = 16 : i64}, %s: mem
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 1, 1>, lanes = array<i64: 1, 1, 32>, warps = array<i64: 1, 1, 1>, repeats = array<i64: 2, 2, 2>, blocks = array<i64: 1, 1, 1>}
+// All rows of one result, of two columns a thread, before those of the next result: fewer elements are live at once.
+// CHECK-LABEL: gpu.func @rows
+// CHECK-DAG: %[[A0:.*]] = memref.load %arg0[%c0, %c0, %[[T:.*]]]
+// CHECK-DAG: %[[A1:.*]] = memref.load %arg0[%c0, %c0, %[[U:.*]]]
+// CHECK-DAG: %[[B0:.*]] = memref.load %arg0[%c1, %c0, %[[T]]]
+// CHECK-DAG: %[[B1:.*]] = memref.load %arg0[%c1, %c0, %[[U]]]
+// CHECK-DAG: %[[C0:.*]] = memref.load %arg0[%c0, %c1, %[[T]]]
+// CHECK: %[[S0:.*]] = arith.addf %{{.*}}, %[[A0]]
+// CHECK: %[[S1:.*]] = arith.addf %{{.*}}, %[[A1]]
+// CHECK: arith.addf %[[S0]], %[[B0]]
+// CHECK: arith.addf %[[S1]], %[[B1]]
+// CHECK: arith.addf %{{.*}}, %[[C0]]
+func.func private @rows(%x: memref<2x2x64xf32> {fuse.align = 16 : i64}, %s: memref<2x64xf32> {fuse.align = 16 : i64}, %y: memref<2x64xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 2, 64>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %none = arith.constant 0.0 : f32
+  scf.forall (%block) in (1) {
+    %plane = vector.transfer_read %s[%c0, %c0], %none {in_bounds = [true, true, true], permutation_map = affine_map<(d0, d1) -> (0, d0, d1)>} : memref<2x64xf32>, vector<1x2x64xf32>
+    %start = vector.shape_cast %plane : vector<1x2x64xf32> to vector<2x64xf32>
+    %0 = vector.transfer_read %x[%c0, %c0, %c0], %none {in_bounds = [true, true, true]} : memref<2x2x64xf32>, vector<2x2x64xf32>
+    %1 = vector.multi_reduction <add>, %0, %start [0] : vector<2x2x64xf32> to vector<2x64xf32>
+    vector.transfer_write %1, %y[%c0, %c0] {in_bounds = [true, true]} : vector<2x64xf32>, memref<2x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
