@@ -104,7 +104,9 @@ def described(schedule: Schedule) -> str:
             "swapped" if contraction.swapped else "",
         ]
     else:
-        more.append(f"loop, {loop.grid_reduction}" if loop is not None else schedule.persistence)
+        twice = schedule.grid_persistent
+        where = f"loop, {loop.grid_reduction}" if loop is not None else schedule.persistence
+        more.append(where if twice is None else f"two visits, {twice.kept_tiles} tiles kept")
         more.append(f"{schedule.shared_spill} spilled to shared" if schedule.shared_spill else "")
     return ", ".join([tile, f"{layout.threads} threads of {layout.elements_per_thread}", *filter(None, more)])
 

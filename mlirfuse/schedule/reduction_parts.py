@@ -147,6 +147,7 @@ def first_problem(problem: Problem, dim: int, parts: int) -> Problem:
         line=0,
         persistent_loop=None,
         finer_loop=None,
+        grid_persistent=None,
         loop_is_optional=False,
         transposed=None,
     )

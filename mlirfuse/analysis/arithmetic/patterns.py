@@ -100,6 +100,48 @@ def is_scaled(value: ir.Value, count: int | None) -> ir.Operation | None:
     return defining_op(through_unit_reshapes(total)) if scaled else None
 
 
+Extents = tuple[tuple[ir.Value, int], ...]
+"""(tensor, axis) pairs, of which each stands for an extent that run time knows."""
+
+
+def is_mean_over(value: ir.Value) -> tuple[ir.Operation, int, Extents] | None:
+    """The op that computes t if `value` is t / (number * extents), up to reshapes by extents of 1; that number, and the
+    extents of run time; None for anything else.
+    """
+    owner = defining_op(through_unit_reshapes(value))
+    if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1 or reduces(owner):
+        return None
+    yielded = list(owner.regions[0].blocks[0].operations)[-1].operands[0]
+    division = defining_op(yielded)
+    if division is None or division.name != "arith.divf":
+        return None
+    total, factors = tensor_operand(owner, division.operands[0]), _extent_factors(division.operands[1])
+    maker = None if total is None else defining_op(through_unit_reshapes(total))
+    return None if factors is None or maker is None else (maker, *factors)
+
+
+def _extent_factors(value: ir.Value) -> tuple[int, Extents] | None:
+    """A scalar as a product of a number and extents, through casts; None if it is none."""
+    maker = defining_op(value)
+    if maker is None:
+        return None
+    if maker.name in _COUNT_CASTS:
+        return _extent_factors(maker.operands[0])
+    if maker.name == "tensor.dim":
+        axis = defining_op(maker.operands[1])
+        return None if axis is None else (1, ((maker.operands[0], ir.IntegerAttr(axis.attributes["value"]).value),))
+    if maker.name == "arith.constant" and isinstance(maker.attributes["value"], ir.IntegerAttr):
+        return ir.IntegerAttr(maker.attributes["value"]).value, ()
+    if maker.name != "arith.muli":
+        return None
+    first, second = (_extent_factors(operand) for operand in maker.operands)
+    return None if first is None or second is None else (first[0] * second[0], first[1] + second[1])
+
+
+_COUNT_CASTS = frozenset({"arith.index_cast", "arith.sitofp", "arith.uitofp", "arith.truncf", "arith.extf"})
+"""Casts between the types that a number of elements has."""
+
+
 def _is_identity(generic: ir.Operation, scalar: ir.Value) -> bool:
     structure = structure_of(generic)
     assert structure is not None

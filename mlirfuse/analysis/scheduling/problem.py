@@ -16,6 +16,7 @@ from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays
 from mlirfuse.analysis.scheduling.array_accesses import array_access
+from mlirfuse.analysis.scheduling.grid_persistent_problem import grid_persistent_problem
 from mlirfuse.analysis.scheduling.instructions import pass_instructions, sliding_instructions
 from mlirfuse.analysis.scheduling.live import live_bytes
 from mlirfuse.analysis.scheduling.windows import Place, places_of, sliding_access, windows_access
@@ -39,8 +40,11 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     full = [o for o in operands if whole <= set(o.axes)] or operands
     vector_dim, transposed_dim = _contiguous_dims(space, full)
     depths = reduction_depths(structures)
-    persistent_loop, finer = _persistent_loops(kernel, space, structures, operands, vector_dim)
     returned = body(kernel)[-1].operands
+    grid_persistent = grid_persistent_problem(space, structures, returned)
+    persistent_loop, finer = _persistent_loops(
+        kernel, space, structures, operands, vector_dim, is_needed=grid_persistent is None
+    )
     work = pass_instructions(space, structures, depths, returned)
     live = live_bytes(space, structures, depths, returned)
     shared = any(o.access.slides for o in operands) or not any(
@@ -64,6 +68,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         line=_line(space, operands, full, vector_dim),
         persistent_loop=persistent_loop,
         finer_loop=finer,
+        grid_persistent=grid_persistent,
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
         arrays=tuple(o.access for o in operands),
         instructions=work.once.plain,
@@ -125,17 +130,19 @@ def _persistent_loops(
     structures: Sequence[OpStructure],
     operands: Sequence[_Operand],
     vector_dim: int,
+    *,
+    is_needed: bool,
 ) -> tuple[PersistentLoopProblem | None, PersistentLoopProblem | None]:
     """The grid reductions of a kernel, needed or only possible: in tiles of whole rows, and in tiles of parts of rows.
 
-    None for a form that is impossible.
+    None for a form that is impossible. Raises `ScheduleError` where one is needed, and both are impossible.
     """
     if not space.reduced_dims:
         return None, None
     returned = list(body(kernel)[-1].operands)
     plan = grid_reduction(space, structures, returned)
     if isinstance(plan, Conflict):
-        if needs_grid(space):
+        if is_needed and needs_grid(space):
             raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=plan.op)
         return None, None
     persistent_loop = _persistent_loop(kernel, space, plan, operands)

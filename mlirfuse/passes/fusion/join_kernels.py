@@ -10,18 +10,20 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import has_products
+from mlirfuse.analysis.grid_persistent import grid_persistent_ops
 from mlirfuse.analysis.kernels import body, symbol
-from mlirfuse.analysis.loops.iteration_space import Conflict
-from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.analysis.segments.segments import joint_space
-from mlirfuse.dialect.attributes import SCHEDULE
+from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.fusion.cse import merge_equal_ops
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
+from mlirfuse.passes.kernels.merge_moments import merge_moments
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
@@ -34,7 +36,9 @@ class FuseJoinKernels(Pass):
     Requires kernels on tensors without matrix products, called by a host function. `fuse-segment` groups ops once, in
     program order: a row's statistic cannot join the ops in front of it where these also reduce columns, and so what
     uses the statistic is a third kernel. Once `fuse-recompute` has both compute what they read from the first, they fit
-    into one, which reads the rows once. The rules for the ops of one kernel are those of `fuse-segment`.
+    into one, which reads the rows once. The rules for the ops of one kernel are those of `fuse-segment`, but for one: a
+    kernel may use reductions over a dynamic extent in every tile, if a grid can visit its tiles twice around one
+    barrier (`analysis/grid_persistent.py`). A mean and the variance about it are then one `fuse.moments`.
 
     ```mlir
     %s = call @f_1(%x, %max) : (tensor<?x2048xf32>, tensor<2048xf32>) -> tensor<?xf32>
@@ -68,7 +72,33 @@ def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str
     known = [(call, kernel) for call, kernel in launches(module, function).items() if not has_products(kernel)]
     for (call, kernel), (later, reader) in combinations(known, 2):
         if (symbol(kernel), symbol(reader)) not in declined and set(call.results) & set(later.operands):
-            yield KernelPair(call, later, kernel, reader)
+            yield _Pair(call, later, kernel, reader)
+
+
+class _Pair(KernelPair):
+    """A launch, and one that reads its results."""
+
+    def build(self) -> ir.Operation:
+        """The merged kernel; a mean with the variance about it are one statistic where all tiles need them."""
+        kernel = super().build()
+        if isinstance(joint_space(_structures(kernel)), Conflict):
+            merge_equal_ops(kernel)
+            merge_moments(kernel)
+        return kernel
+
+
+def _structures(kernel: ir.Operation) -> list[OpStructure]:
+    return [s for op in body(kernel) if (s := structure_of(op)) is not None]
+
+
+def _persistent_space(kernel: ir.Operation) -> IterationSpace | Conflict:
+    """The iteration space of a kernel whose tiles need what the whole grid reduces, or why it is none."""
+    structures = _structures(kernel)
+    space = space_of_structures(structures)
+    if isinstance(space, Conflict):
+        return space
+    plan = grid_persistent_ops(space, structures, body(kernel)[-1].operands)
+    return plan if isinstance(plan, Conflict) else space
 
 
 def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | None:
@@ -82,9 +112,14 @@ def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | 
     trial = pair.build()
     try:
         merge_equal_ops(trial)
-        space = joint_space([s for op in body(trial) if (s := structure_of(op)) is not None])
+        space = joint_space(_structures(trial))
         if isinstance(space, Conflict):
-            return space.reason
+            if GRID_REDUCTION in pair.first_call.parent.attributes:
+                return f"{space.reason}, and the caller says how reductions are combined"
+            persistent = _persistent_space(trial)
+            if isinstance(persistent, Conflict):
+                return f"{space.reason}; with two visits of tiles, {persistent.reason}"
+            space = persistent
         if space.unread_dims:
             return "it would read nothing with one of its dynamic extents"
         try:

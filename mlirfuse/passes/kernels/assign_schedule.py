@@ -113,7 +113,7 @@ class FuseAssignSchedule(Pass):
                 self,
                 f"{symbol(kernel)}: {'given' if given else origin} tile {schedule.tile}, {layout.threads} threads, "
                 f"{layout.elements_per_thread} elements a thread, cluster {layout.cluster}, {schedule.persistence}, "
-                f"{schedule.order} first{_rows(layout)}{_products(schedule)}",
+                f"{schedule.order} first{_rows(layout)}{_visits(schedule)}{_products(schedule)}",
                 kernel,
             )
             if tried:
@@ -224,6 +224,12 @@ def _products(schedule: Schedule) -> str:
     if contraction is None:
         return ""
     return f", products by {contraction.instruction}, k split over {contraction.split} block(s)"
+
+
+def _visits(schedule: Schedule) -> str:
+    """The words of a remark about a grid that visits its tiles twice; empty for other kernels."""
+    part = schedule.grid_persistent
+    return "" if part is None else f", tiles visited twice, {part.kept_tiles} of a block kept in shared memory"
 
 
 def _rows(layout: BlockedLayout) -> str:

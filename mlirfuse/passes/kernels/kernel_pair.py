@@ -143,6 +143,9 @@ def merge_pairs(
             reason = obstacle(pair)
             report(pair, reason)
             if reason is None:
+                name = symbol(pair.first)
                 pair.merge(function)
+                # What was declined for the first kernel's sake may fit the merged one, which has its name.
+                declined = {names for names in declined if name not in names}
             else:
                 declined.add((symbol(pair.first), symbol(pair.second)))

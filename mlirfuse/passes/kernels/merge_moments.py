@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.patterns import is_scaled, squared_difference
+from mlirfuse.analysis.arithmetic.patterns import Extents, is_mean_over, is_scaled, squared_difference
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.moments import moments
-from mlirfuse.passes.kernels.merge_reductions import DependentReductions, merge_reductions
+from mlirfuse.passes.kernels.merge_reductions import DependentReductions, merge_reductions, merge_reductions_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.tiling.reduction.plain_reduction import plain_reduction
 
@@ -19,9 +19,10 @@ from mlirfuse.tiling.reduction.plain_reduction import plain_reduction
 class FuseMergeMoments(Pass):
     """Replaces `Σ x` and `Σ (x - Σx/n)²` by one `fuse.moments`, which needs one exchange instead of two.
 
-    Requires kernels on tensors. Matches a sum of the square of `x - m`, where m is the sum of the same x over the same
-    dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. Dimensions
-    are compared in the kernel's iteration space, as a square of transposed differences reduces other dimensions.
+    Requires kernels on tensors. Matches a sum of the square of `x - m`, where m is the sum of the same x over the
+    same dimensions divided by the number of elements, which run time may know, through broadcasts and reshapes that
+    only add extents of 1. Dimensions are compared in the kernel's iteration space, as a square of transposed
+    differences reduces other dimensions.
     Declines where another reduction waits for the mean alone: its pass over the rows remains, and serves both.
     `fuse-expand-moments` undoes the merge where the schedule processes rows in chunks.
 
@@ -53,24 +54,35 @@ class FuseMergeMoments(Pass):
                 remarks.declined(self, "no sum of squared deviations from a mean", kernel)
 
 
+def merge_moments(kernel: ir.Operation) -> None:
+    """Merges the sums and centred sums of squares of one kernel on tensors."""
+    merge_reductions_of(kernel, _match, moments)
+
+
 def _match(m2: OpStructure) -> DependentReductions | None:
     """The sum and the centred sum of squares that end in `m2`."""
     difference = squared_difference(m2.operands[0]) if plain_reduction(m2) == "arith.addf" else None
-    total = is_scaled(difference.subtracted, _count(m2)) if difference is not None else None
-    first = structure_of(total) if total is not None else None
-    if difference is None or first is None or plain_reduction(first) != "arith.addf":
+    if difference is None:
         return None
-    return DependentReductions(first, m2, difference) if first.operands[0] == difference.source else None
+    known, dynamic = _count(m2)
+    divisor: Extents = ()
+    total = is_scaled(difference.subtracted, None if dynamic else known)
+    if dynamic and (mean := is_mean_over(difference.subtracted)) is not None and mean[1] == known:
+        total, _, divisor = mean
+    first = structure_of(total) if total is not None else None
+    if first is None or plain_reduction(first) != "arith.addf" or first.operands[0] != difference.source:
+        return None
+    return DependentReductions(first, m2, difference, divisor)
 
 
-def _count(structure: OpStructure) -> int | None:
-    """Number of elements reduced into one result; None where it is dynamic."""
+def _count(structure: OpStructure) -> tuple[int, int]:
+    """Number of elements reduced into one result, along axes of known extents, and how many axes have others."""
     source = ir.RankedTensorType(structure.operands[0].type)
     axes = structure.operand_axes[0] or ()
-    count = 1
+    count, dynamic = 1, 0
     for axis, loop in enumerate(axes):
-        if loop in structure.reduction_loops:
-            if source.is_dynamic_dim(axis):
-                return None
+        if loop in structure.reduction_loops and source.is_dynamic_dim(axis):
+            dynamic += 1
+        elif loop in structure.reduction_loops:
             count *= source.get_dim_size(axis)
-    return count
+    return count, dynamic

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.patterns import Difference
+from mlirfuse.analysis.arithmetic.patterns import Difference, Extents
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.analysis.loops.iteration_space import IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.order import reduction_depths
@@ -26,11 +26,13 @@ class DependentReductions:
         first: the reduction of the source's elements.
         second: the reduction that needs its result.
         difference: the source minus a function of the first result.
+        divisor: extents of run time that must be those of what is reduced: the first result is divided by them.
     """
 
     first: OpStructure
     second: OpStructure
     difference: Difference
+    divisor: Extents = ()
 
     def of_the_same_rows(self, space: IterationSpace) -> bool:
         """Whether both reductions run over the same dimensions, which the difference reads as the first reduction does.
@@ -45,7 +47,20 @@ class DependentReductions:
         reduced = {space.reduced.get(s.op, frozenset()) for s in (self.first, self.second)}
         left = {space.value_axes[s.op.results[0]] for s in (self.first, self.second)}
         same = len(axes) == len(reduced) == len(left) == 1
-        return same and self.first.reduction_loops == self.second.reduction_loops
+        return (
+            same
+            and self.first.reduction_loops == self.second.reduction_loops
+            and self._divides_by_what_is_reduced(space)
+        )
+
+    def _divides_by_what_is_reduced(self, space: IterationSpace) -> bool:
+        """Whether the divisor has each reduced dimension of run time once."""
+        reads = {op.operands[number]: axes for (op, number), axes in space.use_axes.items()}
+        known = [(space.value_axes.get(value) or reads.get(value), axis) for value, axis in self.divisor]
+        dims = [None if axes is None else axes[axis] for axes, axis in known]
+        counted = sorted(d for d in dims if d is not None)
+        reduced = sorted(d for d in space.reduced.get(self.first.op, ()) if space.extents[d] is None)
+        return len(counted) == len(dims) and counted == reduced
 
 
 def merge_reductions(
@@ -57,18 +72,24 @@ def merge_reductions(
     the first result in a pass of its own, which the second one shares.
     """
     for kernel in kernels(module):
-        if is_tile_program(kernel):
-            continue
-        structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
-        found = [pair for s in structures if (pair := match(s)) is not None]
-        matched, merged = [], []
-        if found and isinstance(space := space_of_structures(structures), IterationSpace):
-            matched = [pair for pair in found if pair.of_the_same_rows(space)]
-            merged = [pair for pair in matched if not _shares_its_pass(pair, structures, space)]
-        for pair in merged:
-            _rewrite(pair, build)
-        yield kernel, len(merged), len(matched) - len(merged)
-        erase_dead([op for op in body(kernel) if op.results])
+        if not is_tile_program(kernel):
+            yield (kernel, *merge_reductions_of(kernel, match, build))
+
+
+def merge_reductions_of(
+    kernel: ir.Operation, match: Callable[[OpStructure], DependentReductions | None], build: Build
+) -> tuple[int, int]:
+    """The same for one kernel on tensors; returns the two numbers."""
+    structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
+    found = [pair for s in structures if (pair := match(s)) is not None]
+    matched, merged = [], []
+    if found and isinstance(space := space_of_structures(structures), IterationSpace):
+        matched = [pair for pair in found if pair.of_the_same_rows(space)]
+        merged = [pair for pair in matched if not _shares_its_pass(pair, structures, space)]
+    for pair in merged:
+        _rewrite(pair, build)
+    erase_dead([op for op in body(kernel) if op.results])
+    return len(merged), len(matched) - len(merged)
 
 
 def _shares_its_pass(pair: DependentReductions, structures: Sequence[OpStructure], space: IterationSpace) -> bool:

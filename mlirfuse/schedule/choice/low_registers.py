@@ -9,6 +9,7 @@ from dataclasses import replace
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.elementwise import elementwise_schedule
+from mlirfuse.schedule.grid.persistent import grid_persistent_schedules
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule, narrow_multi_pass_schedule
 from mlirfuse.schedule.schedule import Schedule
@@ -25,8 +26,9 @@ def low_register_schedules(problem: Problem, target: Target, grid_reduction: str
     """Schedules of the family that holds the least, with fewer elements a thread from one to the next.
 
     Elementwise kernels have narrow vectors of arrays that are not transposed; rows are read again for every reduction,
-    so that no element lives across one; persistent loops spread a row over as many threads as can hold it. One block an
-    SM is asked for: left to itself, ptxas may aim at fewer registers than it has, and spill around calls.
+    so that no element lives across one; persistent loops spread a row over as many threads as can hold it, and grids
+    that visit their tiles twice have the smallest tiles. One block an SM is asked for: left to itself, ptxas may aim at
+    fewer registers than it has, and spill around calls.
 
     Args:
         problem: the problem.
@@ -36,6 +38,11 @@ def low_register_schedules(problem: Problem, target: Target, grid_reduction: str
     if not problem.reduced:
         plain = replace(problem, transposed=None)
         yield from (_alone(elementwise_schedule(narrow)) for narrow in (*_narrower(plain), plain))
+        return
+    if problem.grid_persistent is not None and problem.needs_second_visit:
+        found = grid_persistent_schedules(problem, problem.grid_persistent, target)
+        alone = (schedule for schedule in found if schedule.blocks_per_sm == 1)
+        yield from sorted(alone, key=lambda schedule: schedule.layout.elements_per_thread)
         return
     yield from map(_alone, _multi_pass(problem, target))
     if problem.persistent_loop is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mlirfuse.schedule.elementwise import elementwise_schedules
 from mlirfuse.schedule.grid.candidates import SQUEEZED, grid_candidates
 from mlirfuse.schedule.grid.complete import complete
+from mlirfuse.schedule.grid.persistent import grid_persistent_schedules
 from mlirfuse.schedule.grid.products import product_loops
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.grid.sliding import sliding_loops
@@ -59,7 +60,7 @@ def proposals(problem: Problem, target: Target, grid_reduction: str = "auto") ->
 
 
 def block_proposals(problem: Problem, target: Target) -> Iterator[Proposal]:
-    """Those whose blocks or clusters reduce alone, each once."""
+    """All but persistent loops that a second stage follows, each once."""
     seen: set[Schedule] = set()
     for family, schedules in _families(problem, target):
         for schedule in schedules:
@@ -74,6 +75,10 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
         yield "transposed" if problem.transposed else "elementwise", elementwise_schedules(problem, target)
         yield "ordered", ordered_candidates(problem)
         yield "flat", flat_schedules(problem)
+        return
+    if problem.grid_persistent is not None:
+        yield "grid_persistent", grid_persistent_schedules(problem, problem.grid_persistent, target)
+    if problem.needs_second_visit:
         return
     if not needs_grid:
         yield "windows", window_candidates(problem)

@@ -6,6 +6,7 @@ from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.kernels.chunks import chunk_work
+from mlirfuse.schedule.predict.kernels.grid_persistent import grid_persistent_work
 from mlirfuse.schedule.predict.kernels.loops import loop_work
 from mlirfuse.schedule.predict.kernels.tiles import tile_work
 from mlirfuse.schedule.predict.prediction import Prediction
@@ -33,6 +34,8 @@ def work_of(schedule: Schedule, problem: Problem, machine: MachineModel, registe
     problem, device = with_extents(problem), device_of(machine)
     if schedule.persistent_loop is not None:
         return loop_work(schedule, problem, device, registers)
+    if schedule.grid_persistent is not None:
+        return grid_persistent_work(schedule, problem, device, registers)
     if schedule.persistence == "registers":
         return tile_work(schedule, problem, device, registers)
     return chunk_work(schedule, problem, device, registers)

@@ -11,6 +11,7 @@ from mlir.dialects import affine, arith, memref, scf, vector
 
 from mlirfuse.analysis.grid_persistent import GridPersistentOps
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.memory.workspaces import RESIDENT, SCRATCH, SEMAPHORES
 from mlirfuse.dialect.attributes import (
     COOPERATIVE,
@@ -136,6 +137,7 @@ class _Block:
         column = self._column_emitter()
         for s in self.plan.column:
             column.emit(s)
+        self._read_columns(column, [*self.plan.first, *self.plan.reductions])
         rings = self._rings()
         kept_end = self._kept_end(rings)
         parts = [s.start(self.tile, self.ragged) for s in self.statistics]
@@ -153,7 +155,21 @@ class _Block:
         for value, buffer in self.frame.results:
             if value in column.values:
                 column.write(value, buffer)
+        self._read_columns(column, self.plan.second)
         self._second_visits(column, kept_end, rings)
+
+    def _read_columns(self, column: TileEmitter, ops: Sequence[OpStructure]) -> None:
+        """Reads what ops need of arguments that do not vary along the tiles, in front of a loop over these."""
+        chosen = {s.op for s in ops}
+        for (op, number), axes in self.space.use_axes.items():
+            along = set(axes) - {None}
+            if (
+                op in chosen
+                and op.operands[number] in self.frame.buffers
+                and along
+                and along.isdisjoint(self.plan.dims)
+            ):
+                column.transfers.read(op.operands[number], axes)
 
     def _column_emitter(self) -> TileEmitter:
         """The emitter of what does not vary along the tiles of a slice, of which the first member writes results."""

@@ -10,6 +10,7 @@ from mlirfuse.interpreter import run
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.grid_persistent import GridPersistent
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import target_of
 from tests.support.pairwise import combined
 from tests.support.reductions.grid_persistent import CASES, check, in_rows
 
@@ -103,3 +104,48 @@ def test_bits_do_not_depend_on_the_order_of_blocks() -> None:
     for others in found[1:]:
         for result, other in zip(found[0], others, strict=True):
             np.testing.assert_array_equal(result, other)
+
+
+FEW_SMS = target_of("sm_90a").with_sms(8)
+
+
+@combined(
+    {
+        "name": ["forward", "backward", "maximum"],
+        "rows": [0, 1, 5, 600, 3001],
+        "columns": [3, 64, 100],
+        "dtype": ["float16", "float32"],
+    }
+)
+def test_chosen_for_any_number_of_rows(name: str, rows: int, columns: int, dtype: str) -> None:
+    """One kernel for all row counts, as it is chosen, on a device of few SMs."""
+    case = CASES[name]
+    if rows == 0 and name != "backward":
+        pytest.skip("a mean or a maximum of nothing")
+    arrays = case.inputs((rows, columns), dtype, np.random.default_rng(rows))
+    specs = [
+        mf.TensorSpec(("n", columns), getattr(mf, str(a.dtype)), hints=(2000, None))
+        if a.ndim == 2
+        else mf.TensorSpec(a.shape, mf.float32)
+        for a in arrays
+    ]
+    compiled = mf.fuse(case.fn, target=FEW_SMS).lower(*specs).compile_to_interpret()
+    (schedule,) = compiled.schedules.values()
+    assert schedule.grid_persistent is not None
+    with np.errstate(all="ignore"):
+        check(case, tuple(run(compiled.interpreted, compiled.program.name, arrays, sms=8, order="random")), arrays)
+
+
+def test_chosen_for_channels_outside() -> None:
+    """Few channels of many images, which no block and no cluster holds."""
+    case = CASES["channels"]
+    arrays = case.inputs((6, 2, 40, 44), "float16", np.random.default_rng(0))
+    results = mf.fuse(case.fn, target="interpret")(*arrays)
+    check(case, results, arrays)
+
+
+def test_a_request_for_another_second_stage_is_heard() -> None:
+    """A kernel that combines partial results otherwise is not joined with what needs them."""
+    arrays = CASES["backward"].inputs((50, 32), "float32", np.random.default_rng(0))
+    fused = mf.fuse(CASES["backward"].fn, target="interpret", grid_reduction="last_block")
+    check(CASES["backward"], fused(*arrays), arrays)

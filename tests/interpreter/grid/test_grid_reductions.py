@@ -87,8 +87,8 @@ def of_all(x: Any, w: Any) -> Any:
 
 
 STATISTICS: dict[Callable[..., Any], tuple[int, Callable[..., Any]]] = {
-    batch_norm: (3, lambda x, w: ((x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * w, x.mean(0), x.var(0, ddof=1))),
-    of_all: (3, lambda x, w: (x * w / np.sqrt((x * x).sum()), x.var())),
+    batch_norm: (1, lambda x, w: ((x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * w, x.mean(0), x.var(0, ddof=1))),
+    of_all: (1, lambda x, w: (x * w / np.sqrt((x * x).sum()), x.var())),
     dx_and_a_mean: (1, lambda x, w: (x - (x * w).mean(-1, keepdims=True), (x * x).mean(0))),
 }
 

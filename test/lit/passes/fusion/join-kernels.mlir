@@ -102,3 +102,89 @@ func.func @unrelated(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> (tensor<64
   %1 = call @unrelated_0(%y) : (tensor<64x64xf32>) -> tensor<64x64xf32>
   return %0, %1 : tensor<64x64xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+
+// A mean over any number of rows, the variance about it, and what needs both: a grid can visit its tiles twice. The
+// variance joins its reader first, as the mean passes to both.
+// CHECK-LABEL: func.func private @norm_0(%arg0: tensor<?x64xf32>) -> tensor<?x64xf32>
+// CHECK: "fuse.moments"
+// CHECK-NOT: "reduction"
+// CHECK-LABEL: func.func @norm(
+// CHECK: call @norm_0(%arg0) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+// CHECK-NOT: call
+func.func private @norm_0(%x: tensor<?x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+         ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = arith.addf %out, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  %mean = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+          ins(%sum : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %i = arith.index_cast %rows : index to i64
+    %n = arith.sitofp %i : i64 to f32
+    %r = arith.divf %v, %n : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %mean : tensor<64xf32>
+}
+func.func private @norm_1(%x: tensor<?x64xf32>, %mean: tensor<64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%rows) : tensor<?x64xf32>
+  %d = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %mean : tensor<?x64xf32>, tensor<64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%v: f32, %m: f32, %out: f32):
+    %r = arith.subf %v, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  %q = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%d : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = arith.mulf %v, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  %se = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%se : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+         ins(%q : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = arith.addf %out, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %sum : tensor<64xf32>
+}
+func.func private @norm_2(%x: tensor<?x64xf32>, %mean: tensor<64xf32>, %m2: tensor<64xf32>) -> tensor<?x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%rows) : tensor<?x64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #col, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %mean, %m2 : tensor<?x64xf32>, tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%v: f32, %m: f32, %s: f32, %out: f32):
+    %d = arith.subf %v, %m : f32
+    %r = arith.mulf %d, %s : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+func.func @norm(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %mean = call @norm_0(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
+  // expected-remark @below {{norm_0 and norm_1, which reads its results, stay apart: fuse.moments cannot be accumulated from tile to tile; with two visits of tiles, nothing along what it reduces waits for a reduction}}
+  %m2 = call @norm_1(%x, %mean) : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  // expected-remark @below {{the host computes on values that pass from one to the other}}
+  // expected-remark @below {{norm_1 and norm_2, which reads its results, are one kernel}}
+  // expected-remark @below {{norm_0 and norm_1, which reads its results, are one kernel}}
+  %y = call @norm_2(%x, %mean, %m2) : (tensor<?x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

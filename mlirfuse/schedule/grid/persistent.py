@@ -1,0 +1,113 @@
+"""Schedules of a resident grid that visits its tiles twice: pure functions of (problem, target).
+
+Slices are narrow, so that each has few members, and wide enough for whole sectors. Where tiles stay in shared memory, a
+block's tiles are few and large: all of a tile is under way at once, and nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.exchanges import copies_bytes, exchange_bytes
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, resident_blocks, shared_left
+from mlirfuse.schedule.parts.grid_persistent import MOST_KEPT, GridPersistent
+from mlirfuse.schedule.problem import GridPersistentProblem, Problem
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import Target
+
+WARPS, REPEATS = (4, 8, 16, 32), (1, 2, 3, 4, 6, 8)
+"""Warps of a block, and fragments of a thread along what is reduced."""
+
+MOST_BLOCKS = 4
+"""Blocks of an SM, at most: more leave each less shared memory, and more partial results."""
+
+MOST_READ_AGAIN = 2
+"""Times what the L2 and the shared memory of all SMs hold that a second visit may read again: of more, one launch saves
+little of what two read."""
+
+BASE_REGISTERS = 44
+"""Registers of a thread beside its elements: addresses of tiles, of slots and of partial results, and masks."""
+
+
+def grid_persistent_schedules(problem: Problem, own: GridPersistentProblem, target: Target) -> Iterator[Schedule]:
+    """Legal schedules for every split of the columns into slices, every shape of tiles, and all blocks that fit."""
+    on_chip = target.l2_bytes + target.sms * target.shared_per_sm
+    elements = prod(extent or 1 for extent in problem.expected)
+    if elements * own.again_bytes > MOST_READ_AGAIN * on_chip:
+        return
+    for layout in dict.fromkeys(_layouts(problem, own, target)):
+        tile = tuple(min(n, extent or n) for n, extent in zip(layout.extents, problem.extents, strict=True))
+        registers = allocated(round(problem.register_scale * _registers(own, layout)))
+        most = min(MOST_BLOCKS, resident_blocks(layout.threads, registers, target))
+        for blocks in range(1, most + 1):
+            part = GridPersistent(own.dims)
+            part = replace(part, kept_tiles=_kept_tiles(problem, own, layout, tile, part, blocks, target))
+            schedule = Schedule(tile, layout, blocks_per_sm=blocks, grid_persistent=part)
+            if check_schedule(schedule, problem.extents, problem.reduced, target) is None:
+                yield schedule
+
+
+def _layouts(problem: Problem, own: GridPersistentProblem, target: Target) -> Iterator[BlockedLayout]:
+    """Vectors along the contiguous dimension; where that is not reduced, with every number of lanes in a slice."""
+    columns = problem.vector_dim not in own.dims
+    inner = max(own.dims) if columns else problem.vector_dim
+    for lanes in (1, 2, 4, 8, 16, 32) if columns else (WARP,):
+        for warps in WARPS:
+            if warps * WARP > target.max_threads_per_block:
+                continue
+            for repeats in REPEATS:
+                fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+                fill.add_lanes(problem.vector_dim, lanes)
+                if columns and fill.lanes[problem.vector_dim] != lanes:
+                    continue
+                reduced = [inner, *sorted(set(own.dims) - {inner}, reverse=True)]
+                for d in reduced:
+                    fill.add_lanes(d)
+                fill.rest_of_lanes(reduced[-1])
+                for d in reduced:
+                    fill.add_warps(d, warps)
+                fill.warps[reduced[-1]] *= warps // prod(fill.warps)
+                left = repeats
+                for d in reduced:
+                    here = min(left, fill.left(d))
+                    fill.repeats[d] *= here
+                    left //= here
+                if prod(fill.warps) == warps and prod(fill.repeats) == repeats:
+                    yield fill.layout()
+
+
+def _registers(own: GridPersistentProblem, layout: BlockedLayout) -> int:
+    """Estimated registers of a thread: of its partial results and what it reads, or of a second visit's columns."""
+    elements = layout.elements_per_thread
+    kept = prod(layout.vector[d] * layout.repeats[d] for d in range(layout.rank) if d not in own.dims)
+    first = elements * (own.carried_bytes + own.first_bytes) / REGISTER_BYTES
+    second = elements * own.second_bytes / REGISTER_BYTES + kept * own.column_values
+    return round(BASE_REGISTERS + max(first, second))
+
+
+def _kept_tiles(
+    problem: Problem,
+    own: GridPersistentProblem,
+    layout: BlockedLayout,
+    tile: tuple[int, ...],
+    part: GridPersistent,
+    blocks: int,
+    target: Target,
+) -> int:
+    """Tiles of a block that shared memory has room for beside exchanges, and no more than a block has."""
+    each = prod(tile) * own.again_bytes
+    exchanged = sum(copies_bytes(nbytes) for p in problem.reductions for nbytes in exchange_bytes(p, layout))
+    room = shared_left(blocks, target) - SHARED_RESERVE - 2 * exchanged
+    if not each or room < each:
+        return 0
+    found = min(MOST_KEPT, room // each)
+    count = problem.tiles(tile, own.dims)
+    if count is None:
+        return found
+    members = max(1, target.sms * blocks // prod(part.slices(tile, problem.extents)))
+    return min(found, -(-count // members))

@@ -1,0 +1,96 @@
+"""The work of a resident grid that visits its tiles twice, around one barrier for the blocks of each slice."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from mlirfuse.schedule.predict.counts.accesses import strided
+from mlirfuse.schedule.predict.counts.exchanges import exchanges
+from mlirfuse.schedule.predict.counts.instructions import add_exchanges, add_strided, has_strides_of_run_time
+from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
+from mlirfuse.schedule.predict.device import Device
+from mlirfuse.schedule.predict.facts import (
+    ACCESS_INSTRUCTIONS,
+    DIVIDE_INSTRUCTIONS,
+    INDEPENDENT,
+    SPECIAL_INSTRUCTIONS,
+    STEP_INSTRUCTIONS,
+    THREAD_INSTRUCTIONS,
+)
+from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+
+
+def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
+    """Members of each slice take tiles in turn, meet, combine the partial results of all, and take the tiles again."""
+    layout, extents = schedule.layout, known_extents(problem)
+    part, own = schedule.grid_persistent, problem.grid_persistent
+    assert part is not None
+    assert own is not None
+    slices = prod(part.slices(schedule.tile, extents))
+    every = tiles(extents, schedule.tile, own.dims)
+    resident = max(1, schedule.blocks_per_sm)
+    if registers is not None:
+        resident = min(resident, device.resident(layout.threads, registers))
+    sms = device.sms(1)
+    members = max(1, min(every, sms * resident // slices))
+    work = Work(slices * members, 1, layout.threads, resident, sms)
+    steps = ceil(every / members)
+    kept = min(1.0, part.kept_tiles * members / every)
+    _traffic(work, schedule, problem, extents, kept, device)
+    visits = slices * every * layout.threads
+    covered = slices * every * prod(layout.extents)
+    work.instructions += covered * own.instructions + 2 * visits * STEP_INSTRUCTIONS
+    work.special += covered * own.special
+    work.double += covered * own.double
+    more = DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0
+    work.instructions += work.blocks * layout.threads * (THREAD_INSTRUCTIONS + more)
+    # What a block exchanges of its own partial results, and then of those of all members.
+    exchanged = exchanges(problem.reductions, layout, problem)
+    add_exchanges(work, exchanged, 2 * work.blocks)
+    computed = own.instructions + SPECIAL_INSTRUCTIONS * own.special
+    work.waits = steps * INDEPENDENT * layout.elements_per_thread * computed + 2 * exchanged.waits
+    work.barriers = 2 * exchanged.meets
+    work.rounds = steps
+    work.l2_rounds = steps - min(steps, part.kept_tiles)
+    _combining(work, schedule, problem, extents, members)
+    return work
+
+
+def _traffic(
+    work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], kept: float, device: Device
+) -> None:
+    """Adds the bytes of both visits, of which the second one finds a share of what it reads again in shared memory."""
+    own = problem.grid_persistent
+    assert own is not None
+    total = prod(extents)
+    sectors, written, lines = wastes(schedule, problem, extents)
+    again = total * own.again_bytes * (1 - kept)
+    once = total * (own.first_bytes + own.second_bytes - own.again_bytes)
+    work.read = once + again * missing(again, device.machine.l2_bytes)
+    work.written = total * (problem.full_bytes - problem.read_bytes)
+    work.l2_read += (once + again) * sectors
+    work.l2_written += work.written * written
+    work.l1 += (once + again + work.written) * lines
+    work.shared += 2 * total * own.again_bytes * kept
+    reads, writes = arrays(problem)
+    visits = (own.first_bytes + own.second_bytes) / problem.read_bytes if problem.read_bytes else 1.0
+    count = accesses(reads, max(schedule.layout.vector)) * visits + accesses(writes, max(schedule.layout.vector))
+    count += add_strided(work, strided(schedule, problem, extents), reads=visits, passes=visits) / total
+    work.instructions += total * count * ACCESS_INSTRUCTIONS
+
+
+def _combining(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], members: int) -> None:
+    """Adds the barrier, and how each member reads the partial results of all members of its slice."""
+    part, own, layout = schedule.grid_persistent, problem.grid_persistent, schedule.layout
+    assert part is not None
+    assert own is not None
+    columns = prod(min(n, extents[d]) for d, n in enumerate(schedule.tile) if d not in part.dims)
+    nbytes = members * columns * own.carried_bytes
+    work.grid_barriers = int(members > 1)
+    work.reads = ceil(members / layout.repeat_stride(part.partial_dim(layout)))
+    work.serial = nbytes * ceil(work.blocks / work.sms)
+    work.l2_read += nbytes * work.blocks
+    work.l2_written += nbytes / members * work.blocks
