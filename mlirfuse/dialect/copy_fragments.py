@@ -52,10 +52,23 @@ DEFINITION = OpDefinition(
 
 def copy_fragments(read: ir.Operation, slot: ir.Value, offsets: Sequence[ir.Value]) -> ir.Operation:
     """Builds the copy of what a `vector.transfer_read` reads, from other offsets, at the current insertion point."""
+    tile = list(ir.VectorType(read.results[0].type).shape)
+    attributes = read.attributes
+    return copy_of_tile(read.operands[0], slot, offsets, tile, attributes["permutation_map"], attributes["in_bounds"])
+
+
+def copy_of_tile(
+    source: ir.Value,
+    slot: ir.Value,
+    offsets: Sequence[ir.Value],
+    tile: Sequence[int],
+    permutation_map: ir.Attribute,
+    in_bounds: ir.Attribute,
+) -> ir.Operation:
+    """Builds the copy of a tile of a source from some offsets on, at the current insertion point."""
     attributes = {
-        "tile": ir.DenseI64ArrayAttr.get(list(ir.VectorType(read.results[0].type).shape)),
-        "permutation_map": read.attributes["permutation_map"],
-        "in_bounds": read.attributes["in_bounds"],
+        "tile": ir.DenseI64ArrayAttr.get(list(tile)),
+        "permutation_map": permutation_map,
+        "in_bounds": in_bounds,
     }
-    operands = [read.operands[0], slot, *offsets]
-    return ir.Operation.create(DEFINITION.full_name, operands=operands, attributes=attributes)
+    return ir.Operation.create(DEFINITION.full_name, operands=[source, slot, *offsets], attributes=attributes)

@@ -11,6 +11,7 @@ from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.dialect.attributes import DIMS, STREAMING
+from mlirfuse.dialect.copy_fragments import copy_of_tile
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.tiling.tiles import Shape, broadcast, zero
@@ -56,6 +57,12 @@ class TileTransfers:
             self.reads[key] = self._emit_read(self.buffers[value], axes) if stage is None else self._read_stage(stage)
         return self.reads[key]
 
+    def copy(self, value: ir.Value, axes: tuple[int | None, ...], slot: ir.Value) -> None:
+        """Starts an asynchronous copy of the tile of a tensor argument to shared memory."""
+        shape, map_, bounds = self._place(axes)
+        op = copy_of_tile(self.buffers[value], slot, self._indices(axes), shape, map_, bounds)
+        self._mark_streaming(op, axes)
+
     def write(self, tile: ir.Value, buffer: ir.Value, axes: tuple[int | None, ...]) -> None:
         """Writes a tile vector or scalar to memory, clipped to bounds, from one of the blocks that hold the value."""
         tile = broadcast(tile, self.extents_of(axes))
@@ -76,7 +83,7 @@ class TileTransfers:
             )
         if len(kept) != self.space.rank:
             op.attributes[DIMS] = ir.DenseI64ArrayAttr.get(kept)
-        self._mark_streaming(op, axes)
+        self._mark_streaming(op.operation, axes)
 
     def fill_stages(self, stages: dict[Read, ir.Value]) -> None:
         """Copies the tile that has been read of each staged argument to the argument's stage."""
@@ -101,28 +108,29 @@ class TileTransfers:
     def _emit_read(self, buffer: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
         element = ir.MemRefType(buffer.type).element_type
         padding = arith.ConstantOp(element, zero(element)).result
+        shape, map_, bounds = self._place(axes)
+        op = vector.TransferReadOp(
+            ir.VectorType.get(list(shape), element), buffer, self._indices(axes), map_, padding, in_bounds=bounds
+        )
+        maker = defining_op(buffer)
+        if maker is None or maker.name != DEFINITION.full_name:  # tiles of a gathered view may share elements
+            self._mark_streaming(op.operation, axes)
+        return op.result
+
+    def _place(self, axes: Sequence[int | None]) -> tuple[Shape, ir.AffineMapAttr, ir.ArrayAttr]:
+        """The extents of a tile that varies along some dimensions, where it lies in its buffer, and its bounds."""
         exprs = [
             ir.AffineExpr.get_dim(axes.index(d)) if d in axes else ir.AffineExpr.get_constant(0)
             for d in range(self.space.rank)
         ]
         bounds = [ir.BoolAttr.get(not (d in axes and d in self.ragged)) for d in range(self.space.rank)]
-        op = vector.TransferReadOp(
-            ir.VectorType.get(list(self.extents_of(axes)), element),
-            buffer,
-            self._indices(axes),
-            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
-            padding,
-            in_bounds=ir.ArrayAttr.get(bounds),
-        )
-        maker = defining_op(buffer)
-        if maker is None or maker.name != DEFINITION.full_name:  # tiles of a gathered view may share elements
-            self._mark_streaming(op, axes)
-        return op.result
+        place = ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs))
+        return self.extents_of(axes), place, ir.ArrayAttr.get(bounds)
 
-    def _mark_streaming(self, op: ir.OpView, axes: Sequence[int | None]) -> None:
+    def _mark_streaming(self, op: ir.Operation, axes: Sequence[int | None]) -> None:
         """Marks a transfer as streaming if its data vary along every dimension, so that only one tile accesses them."""
         if self.streaming and {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes):
-            op.operation.attributes[STREAMING] = ir.UnitAttr.get()
+            op.attributes[STREAMING] = ir.UnitAttr.get()
 
     @property
     def _divided(self) -> frozenset[int]:

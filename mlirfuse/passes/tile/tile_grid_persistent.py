@@ -29,9 +29,10 @@ class FuseTileGridPersistent(Pass):
     one for each position in the tile; it reduces these over the tile, stores them to workspace arguments, and arrives
     at the semaphore of its slice. When all members have arrived, each reads and combines all partial results of the
     slice in the order of members, runs the ops that need the reductions, and visits its tiles again, where it
-    computes what varies along them anew and writes results. The first `kept_tiles` tiles of a block stay in shared
-    memory in between; the others are read again, the last one first. The first member writes results that do not vary
-    along the tiles. Rows past the end of the data are masked.
+    computes what varies along them anew and writes results. The first `kept_tiles` tiles of a block are copied to
+    shared memory, all at once by asynchronous copies, and stay there in between; the others are read again, the last
+    one first. The first member writes results that do not vary along the tiles. Rows past the end of the data are
+    masked.
 
     ```mlir
     func.func private @f_0(%x: tensor<25088x64xf16>) -> tensor<25088x64xf16> attributes {fuse.kernel,
@@ -44,7 +45,8 @@ class FuseTileGridPersistent(Pass):
     func.func private @f_0_kernel(%x: memref<25088x64xf16>, %y: memref<25088x64xf16>, %sums: memref<?x64xf32>, ...,
         %semaphores: memref<32xi32>) attributes {fuse.cooperative, ...} {
       scf.forall (%block) in (%blocks) {
-        %partials:3 = scf.for %tile = %member to %kept step %members { ... vector.transfer_write %x_tile, %slot ... }
+        scf.for %n = %c0 to %c2 step %c1 { ... fuse.copy_fragments(%x, %slot, ...), nvvm.cp.async.commit.group }
+        %partials:3 = scf.for %tile = %member to %kept step %members { ... nvvm.cp.async.wait.group 2 ... }
         %more:3 = scf.for %tile = %kept to %tiles step %members iter_args(%partials) { ... }
         vector.multi_reduction ..., vector.transfer_write %sum, %sums[%member, %column]
         fuse.semaphore_arrive, fuse.semaphore_wait

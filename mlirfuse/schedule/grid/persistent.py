@@ -100,7 +100,7 @@ def _kept_tiles(
     target: Target,
 ) -> int:
     """Tiles of a block that shared memory has room for beside exchanges, and no more than a block has."""
-    each = prod(tile) * own.again_bytes
+    each = prod(layout.extents) * own.again_bytes
     exchanged = sum(copies_bytes(nbytes) for p in problem.reductions for nbytes in exchange_bytes(p, layout))
     room = shared_left(blocks, target) - SHARED_RESERVE - 2 * exchanged
     if not each or room < each:

@@ -35,12 +35,12 @@ from mlirfuse.tiling.program import (
     tile_counts,
     tile_offsets,
 )
+from mlirfuse.tiling.reduction.kept_tiles import KeptTiles, read_twice, rings_of
 from mlirfuse.tiling.reduction.reduction_ops import apply, mask_of, subtract
 from mlirfuse.tiling.reduction.statistics import Parts, Statistic, statistic_of
-from mlirfuse.tiling.slot_ring import SlotRing
 from mlirfuse.tiling.sync.semaphores import grid_barrier
 from mlirfuse.tiling.tiles import Shape, broadcast, index, zero
-from mlirfuse.tiling.transfers import Read, TileTransfers
+from mlirfuse.tiling.transfers import TileTransfers
 
 
 def workspace_of(space: IterationSpace, plan: GridPersistentOps, schedule: Schedule) -> list[WorkspaceArgument]:
@@ -138,12 +138,13 @@ class _Block:
         for s in self.plan.column:
             column.emit(s)
         self._read_columns(column, [*self.plan.first, *self.plan.reductions])
-        rings = self._rings()
-        kept_end = self._kept_end(rings)
+        kept = self._kept_tiles()
+        kept_end = self.member if kept is None else self._kept_end()
         parts = [s.start(self.tile, self.ragged) for s in self.statistics]
-        if rings:
-            parts = self._first_visits(column, parts, self.member, kept_end, rings)
-        parts = self._first_visits(column, parts, kept_end, self.tiles, {})
+        if kept is not None:
+            kept.start(lambda number: self._tile_emitter(column, number, streaming=True).transfers)
+            parts = self._first_visits(column, parts, self.member, kept_end, kept)
+        parts = self._first_visits(column, parts, kept_end, self.tiles, None)
         self._store_partials([s.reduced(p) for s, p in zip(self.statistics, parts, strict=True)])
         slot = apply(ir.AffineExpr.get_dim(0) * SEMAPHORE_STRIDE, self.slice)
         with grid_barrier(self.semaphores, slot, self.members):
@@ -156,7 +157,7 @@ class _Block:
             if value in column.values:
                 column.write(value, buffer)
         self._read_columns(column, self.plan.second)
-        self._second_visits(column, kept_end, rings)
+        self._second_visits(column, kept_end, kept)
 
     def _read_columns(self, column: TileEmitter, ops: Sequence[OpStructure]) -> None:
         """Reads what ops need of arguments that do not vary along the tiles, in front of a loop over these."""
@@ -186,65 +187,46 @@ class _Block:
         )
         return TileEmitter(transfers, dict(self.frame.scalars))
 
-    def _rings(self) -> dict[Read, SlotRing]:
-        """Shared memory for the kept tiles of each argument over the whole space that both visits read."""
-        if not self.part.kept_tiles:
-            return {}
-        whole = {d for d, extent in enumerate(self.space.extents) if extent != 1}
-        used = [
-            {
-                (s.op.operands[number], axes)
-                for s in ops
-                for (op, number), axes in self.space.use_axes.items()
-                if op == s.op and s.op.operands[number] in self.frame.buffers and whole <= set(axes)
-            }
-            for ops in ((*self.plan.first, *self.plan.reductions), self.plan.second)
-        ]
-        both = [read for read in dict.fromkeys(self._reads()) if all(read in each for each in used)]
-        return {
-            (value, axes): SlotRing(
-                ir.MemRefType(self.frame.buffers[value].type).element_type,
-                self.part.kept_tiles,
-                self.tile,
-                self.tile[-1],
-            )
-            for value, axes in both
-        }
+    def _kept_tiles(self) -> KeptTiles | None:
+        """The block's first tiles of what both visits read, in shared memory; None where none are kept."""
+        reads = read_twice(self.space, self.plan, self.frame.buffers) if self.part.kept_tiles else []
+        if not reads:
+            return None
+        rings = rings_of(reads, self.frame.buffers, self.schedule)
+        return KeptTiles(rings, self.part.kept_tiles, self.member, self.members, self.tiles)
 
-    def _reads(self) -> list[Read]:
-        return [(op.operands[number], axes) for (op, number), axes in self.space.use_axes.items()]
-
-    def _kept_end(self, rings: dict[Read, SlotRing]) -> ir.Value:
+    def _kept_end(self) -> ir.Value:
         """The number of the block's first tile that is not kept; beyond all tiles, or equal to it, where all are."""
-        if not rings:
-            return self.member
         expr = ir.AffineExpr.get_dim(0) + ir.AffineExpr.get_symbol(0) * self.part.kept_tiles
         return affine.AffineApplyOp(ir.AffineMap.get(1, 1, [expr]), [self.member, self.members]).result
 
     def _first_visits(
-        self, column: TileEmitter, parts: list[Parts], first: ir.Value, end: ir.Value, rings: dict[Read, SlotRing]
+        self, column: TileEmitter, parts: list[Parts], first: ir.Value, end: ir.Value, kept: KeptTiles | None
     ) -> list[Parts]:
-        """Emits the loop that adds tiles to the statistics; with rings, it keeps what it reads."""
-        end = arith.MinUIOp(end, self.tiles).result if rings else end
+        """Emits the loop that adds tiles to the statistics, tiles that are kept or others."""
+        end = end if kept is None else arith.MinUIOp(end, self.tiles).result
         loop = scf.ForOp(first, end, self.members, [value for each in parts for value in each])
         with ir.InsertionPoint(loop.body):
-            emitter = self._tile_emitter(column, loop.induction_variable, streaming=bool(rings))
+            number = loop.induction_variable
+            emitter = self._tile_emitter(column, number, streaming=kept is not None)
+            if kept is not None:
+                kept.wait()
+                emitter.transfers.stages.update(kept.slots(number))
             for s in self.plan.first:
                 emitter.emit(s)
             carried = self._grouped(list(loop.inner_iter_args))
             mask = self._inside(emitter.transfers)
             added = [s.add(emitter, each, mask) for s, each in zip(self.statistics, carried, strict=True)]
-            emitter.transfers.fill_stages(self._slots(rings, loop.induction_variable))
             scf.YieldOp([value for each in added for value in each])
         return self._grouped(list(loop.results))
 
-    def _second_visits(self, column: TileEmitter, kept_end: ir.Value, rings: dict[Read, SlotRing]) -> None:
+    def _second_visits(self, column: TileEmitter, kept_end: ir.Value, kept: KeptTiles | None) -> None:
         """Emits the loops that write results: over tiles that are read again, the last one first, and kept ones."""
-        self._second_loop(column, kept_end, self.tiles, {})
-        if rings:
-            self._second_loop(column, self.member, arith.MinUIOp(kept_end, self.tiles).result, rings)
+        self._second_loop(column, kept_end, self.tiles, None)
+        if kept is not None:
+            self._second_loop(column, self.member, arith.MinUIOp(kept_end, self.tiles).result, kept)
 
-    def _second_loop(self, column: TileEmitter, first: ir.Value, end: ir.Value, rings: dict[Read, SlotRing]) -> None:
+    def _second_loop(self, column: TileEmitter, first: ir.Value, end: ir.Value, kept: KeptTiles | None) -> None:
         some = arith.MaxUIOp(first, end).result
         left = arith.SubIOp(some, first).result
         count = arith.CeilDivUIOp(left, self.members).result
@@ -253,7 +235,8 @@ class _Block:
             back = arith.SubIOp(arith.SubIOp(count, index(1)).result, loop.induction_variable).result
             number = arith.AddIOp(first, arith.MulIOp(back, self.members).result).result
             emitter = self._tile_emitter(column, number, streaming=True)
-            emitter.transfers.stages.update(self._slots(rings, number))
+            if kept is not None:
+                emitter.transfers.stages.update(kept.slots(number))
             for s in self.plan.second:
                 emitter.emit(s)
             made = {result for s in self.plan.second for result in s.op.results}
@@ -277,13 +260,6 @@ class _Block:
             reads=dict(column.transfers.reads),
         )
         return TileEmitter(transfers, dict(column.values))
-
-    def _slots(self, rings: dict[Read, SlotRing], number: ir.Value) -> dict[Read, ir.Value]:
-        """The place in shared memory of what a tile reads."""
-        if not rings:
-            return {}
-        slot = arith.DivUIOp(arith.SubIOp(number, self.member).result, self.members).result
-        return {read: ring.slot(slot) for read, ring in rings.items()}
 
     def _inside(self, transfers: TileTransfers) -> ir.Value | None:
         """Mask of a tile's elements in bounds of the reduced dimensions; None if tiles are always whole."""

@@ -75,6 +75,8 @@ def test_tiles_in_shared_memory_are_read_once() -> None:
     assert kept.l2_read < again.l2_read
     assert kept.shared > again.shared
     assert kept.read == again.read  # the L2 has all of them
+    assert (again.rounds, again.l2_rounds) == (6, 6)
+    assert (kept.rounds, kept.l2_rounds) == (4, 3)  # three of six tiles are under way at once
 
 
 def test_tiles_that_the_cache_has_lost_come_from_memory() -> None:

@@ -53,8 +53,9 @@ def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, r
     computed = own.instructions + SPECIAL_INSTRUCTIONS * own.special
     work.waits = steps * INDEPENDENT * layout.elements_per_thread * computed + 2 * exchanged.waits
     work.barriers = 2 * exchanged.meets
-    work.rounds = steps
-    work.l2_rounds = steps - min(steps, part.kept_tiles)
+    again = steps - min(steps, part.kept_tiles)
+    work.rounds = min(1, part.kept_tiles) + again  # tiles that are kept are all under way at once
+    work.l2_rounds = again
     _combining(work, schedule, problem, extents, members)
     return work
 

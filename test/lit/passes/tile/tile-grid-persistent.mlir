@@ -17,11 +17,17 @@
 // CHECK: %[[MEMBER:.*]] = affine.apply #{{.*}}(%[[B]])
 // CHECK: %[[COLUMN:.*]] = affine.apply #{{.*}}(%[[B]])
 // CHECK: %[[KEPT:.*]] = memref.alloc() : memref<3x16x32xf32, #gpu.address_space<workgroup>>
-// Tiles that stay in shared memory, then those that are read again, which should stay in the L2.
+// All copies of tiles that stay in shared memory are under way at once, a group a tile.
+// CHECK: scf.for {{.*}} to %c3 step %c1 {
+// CHECK:   scf.if
+// CHECK:     "fuse.copy_fragments"(%[[X]], %{{.*}}, %{{.*}}, %[[COLUMN]]) {fuse.streaming, in_bounds = [false, true], {{.*}}tile = array<i64: 16, 32>}
+// CHECK:   nvvm.cp.async.commit.group
 // CHECK: %[[SOME:.*]] = scf.for {{.*}} = %[[MEMBER]] to {{.*}} -> (vector<16x32xf32>) {
-// CHECK:   vector.transfer_read %[[X]][%{{.*}}, %[[COLUMN]]], {{.*}} {fuse.streaming, in_bounds = [false, true]}
+// CHECK:   nvvm.cp.async.commit.group
+// CHECK:   nvvm.cp.async.wait.group 3
+// CHECK:   memref.subview %[[KEPT]]
 // CHECK:   arith.select
-// CHECK:   vector.transfer_write
+// Then come those that are read again, which should stay in the L2.
 // CHECK: %[[ALL:.*]] = scf.for {{.*}} = %[[SOME]]) -> (vector<16x32xf32>) {
 // CHECK:   vector.transfer_read %[[X]][%{{.*}}, %[[COLUMN]]], {{.*}} {in_bounds = [false, true]}
 // CHECK: vector.multi_reduction <add>, %[[ALL]], {{.*}} [0] : vector<16x32xf32> to vector<32xf32>
