@@ -17,7 +17,7 @@ from mlirfuse.analysis.grid_reduction import producers
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 
-MOMENTS = "fuse.moments"
+MOMENTS, EXP_SUM = "fuse.moments", "fuse.exp_sum"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def grid_persistent_ops(
         if space.reduced.get(s.op):
             if is_late:
                 return Conflict("it waits for another reduction over the grid, which takes a second barrier", s.op)
-            if s.op.name not in ("linalg.generic", MOMENTS):
+            if s.op.name not in ("linalg.generic", MOMENTS, EXP_SUM):
                 return Conflict(f"partial results of {s.op.name} are not combined over a grid", s.op)
             if s.op.name == "linalg.generic" and s.operands[-1] in made:
                 return Conflict("its initial value is computed in the kernel", s.op)

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
-from mlirfuse.analysis.grid_persistent import MOMENTS, GridPersistentOps, grid_persistent_ops
+from mlirfuse.analysis.grid_persistent import EXP_SUM, MOMENTS, GridPersistentOps, grid_persistent_ops
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.schedule.problem import GridPersistentProblem
 from mlirfuse.support.dtypes import from_mlir
 
-MORE_FOR_MOMENTS = 2.0
-"""Instructions of an element beyond those of moments of a tile: its deviation is weighted by how many came before."""
+MORE = {MOMENTS: Instructions(plain=2.0), EXP_SUM: Instructions(plain=4.0, special=1.0)}
+"""Instructions of an element beyond those of a joint reduction of a tile: its deviation is weighted by how many came
+before, or the sum of exponentials before it is rescaled."""
 
 Read = tuple[ir.Value, tuple[int | None, ...]]
 
@@ -30,10 +31,8 @@ def grid_persistent_problem(
         return None
     first = _reads(space, [*plan.first, *plan.reductions])
     second = _reads(space, plan.second)
-    moments = sum(s.op.name == MOMENTS for s in plan.reductions)
-    work = Instructions(plain=MORE_FOR_MOMENTS * moments) + _instructions(
-        space, [*plan.first, *plan.reductions, *plan.second]
-    )
+    work = _instructions(space, [*plan.first, *plan.reductions, *plan.second])
+    work = sum((MORE.get(s.op.name, Instructions()) for s in plan.reductions), work)
     return GridPersistentProblem(
         dims=plan.dims,
         first_bytes=_bytes(first),

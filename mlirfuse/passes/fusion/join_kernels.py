@@ -23,6 +23,7 @@ from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.fusion.cse import merge_equal_ops
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
+from mlirfuse.passes.kernels.merge_exp_sums import merge_exp_sums
 from mlirfuse.passes.kernels.merge_moments import merge_moments
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase
@@ -38,7 +39,7 @@ class FuseJoinKernels(Pass):
     uses the statistic is a third kernel. Once `fuse-recompute` has both compute what they read from the first, they fit
     into one, which reads the rows once. The rules for the ops of one kernel are those of `fuse-segment`, but for one: a
     kernel may use reductions over a dynamic extent in every tile, if a grid can visit its tiles twice around one
-    barrier (`analysis/grid_persistent.py`). A mean and the variance about it are then one `fuse.moments`.
+    barrier (`analysis/grid_persistent.py`). Dependent reductions are then joint ones, such as mean and variance.
 
     ```mlir
     %s = call @f_1(%x, %max) : (tensor<?x2048xf32>, tensor<2048xf32>) -> tensor<?xf32>
@@ -79,11 +80,12 @@ class _Pair(KernelPair):
     """A launch, and one that reads its results."""
 
     def build(self) -> ir.Operation:
-        """The merged kernel; a mean with the variance about it are one statistic where all tiles need them."""
+        """The merged kernel; two dependent reductions become a joint one where all tiles need them."""
         kernel = super().build()
         if isinstance(joint_space(_structures(kernel)), Conflict):
             merge_equal_ops(kernel)
             merge_moments(kernel)
+            merge_exp_sums(kernel)
         return kernel
 
 

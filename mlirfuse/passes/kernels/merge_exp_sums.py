@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.analysis.arithmetic.patterns import body_op, difference_source, tensor_operand
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.exp_sum import exp_sum
-from mlirfuse.passes.kernels.merge_reductions import DependentReductions, merge_reductions
+from mlirfuse.passes.kernels.merge_reductions import DependentReductions, merge_reductions, merge_reductions_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.tiling.reduction.plain_reduction import plain_reduction
@@ -49,6 +49,11 @@ class FuseMergeExpSums(Pass):
                 remarks.declined(self, "another reduction waits for the maximum alone, and shares its pass", kernel)
             elif not count:
                 remarks.declined(self, "no sum of exponentials about a maximum", kernel)
+
+
+def merge_exp_sums(kernel: ir.Operation) -> None:
+    """Merges the maxima and sums of exponentials of one kernel on tensors."""
+    merge_reductions_of(kernel, _match, exp_sum)
 
 
 def _match(second: OpStructure) -> DependentReductions | None:

@@ -24,15 +24,15 @@ class FuseTileGridPersistent(Pass):
     """Turns a kernel on tensors into a tile program of resident blocks that visit their tiles twice.
 
     Requires `fuse.schedule` with `grid_persistent`, and reductions over the same dimensions, none of which needs
-    another one: sums, maxima and the like, and `fuse.moments`. The other dimensions are divided into slices, of which
-    each has blocks of its own, its members. A block visits its tiles in an `scf.for` that carries partial results,
-    one for each position in the tile; it reduces these over the tile, stores them to workspace arguments, and arrives
-    at the semaphore of its slice. When all members have arrived, each reads and combines all partial results of the
-    slice in the order of members, runs the ops that need the reductions, and visits its tiles again, where it
-    computes what varies along them anew and writes results. The first `kept_tiles` tiles of a block are copied to
-    shared memory, all at once by asynchronous copies, and stay there in between; the others are read again, the last
-    one first. The first member writes results that do not vary along the tiles. Rows past the end of the data are
-    masked.
+    another one: sums, maxima and the like, `fuse.moments` and `fuse.exp_sum`. The other dimensions are divided into
+    slices, of which each has blocks of its own, its members. A block visits its tiles in an `scf.for` that carries
+    partial results, one for each position in the tile; it reduces these over the tile, stores them to workspace
+    arguments, and arrives at the semaphore of its slice. When all members have arrived, each reads and combines all
+    partial results of the slice in the order of members, runs the ops that need the reductions, and visits its tiles
+    again, where it computes what varies along them anew and writes results. The first `kept_tiles` tiles of a block
+    are copied to shared memory, all at once by asynchronous copies, and stay there in between; the others are read
+    again, the last one first. The first member writes results that do not vary along the tiles. Rows past the end of
+    the data are masked.
 
     ```mlir
     func.func private @f_0(%x: tensor<25088x64xf16>) -> tensor<25088x64xf16> attributes {fuse.kernel,

@@ -13,7 +13,7 @@ from typing import Protocol
 from mlir import ir
 from mlir.dialects import arith, math, vector
 
-from mlirfuse.analysis.arithmetic.combining import combiner_of
+from mlirfuse.analysis.arithmetic.combining import combiner_of, neutral
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.tiling.emitter import TileEmitter, vector_kind
 from mlirfuse.tiling.reduction.reduction_ops import combine, element_type, neutral_scalar, neutral_tile
@@ -158,9 +158,74 @@ class Moments:
         return arith.ConstantOp(type_, ir.FloatAttr.get(type_, value)).result
 
 
+@dataclass
+class ExponentialSum:
+    """`fuse.exp_sum`: the maximum of each position, and the sum of exponentials about it.
+
+    A larger maximum rescales the sum so far, as Milakov and Gimelshein do. Positions without an element, or with
+    nothing but -inf, subtract 0 in place of -inf, so that their sum is 0 and not NaN.
+    """
+
+    structure: OpStructure
+    dims: tuple[int, ...]
+    uniform: int = 0
+
+    @property
+    def types(self) -> list[ir.Type]:
+        return [element_type(self.structure)] * 2
+
+    def start(self, shape: Shape, ragged: Collection[int]) -> Parts:
+        return [splat(self._neutral("arith.maximumf"), shape), splat(self._neutral("arith.addf"), shape)]
+
+    def add(self, emitter: TileEmitter, parts: Parts, mask: ir.Value | None) -> Parts:
+        shape = _shape(parts[0])
+        return self._combined(parts, broadcast(emitter.operand(self.structure, 0), shape), None, mask)
+
+    def merge(self, parts: Parts, others: Parts, mask: ir.Value | None) -> Parts:
+        return self._combined(parts, others[0], others[1], mask)
+
+    def reduced(self, parts: Parts) -> Parts:
+        maximum = _over(parts[0], self.dims, "arith.maximumf", self._neutral("arith.maximumf"))
+        scale = self._exponential(parts[0], broadcast(self._finite(maximum), _shape(parts[0])))
+        terms = arith.MulFOp(parts[1], scale).result
+        return [maximum, _over(terms, self.dims, "arith.addf", self._neutral("arith.addf"))]
+
+    def results(self, emitter: TileEmitter, parts: Parts) -> Parts:
+        """The sum of nothing but -inf is NaN, as that of exponentials of its differences from the maximum."""
+        maximum, total = parts
+        return [maximum, arith.AddFOp(total, arith.SubFOp(maximum, maximum).result).result]
+
+    def _combined(self, parts: Parts, values: ir.Value, sums: ir.Value | None, mask: ir.Value | None) -> Parts:
+        """The parts with those of elements of a sum of 1 each, or of `sums`."""
+        maximum, total = parts
+        largest = arith.MaximumFOp(maximum, values).result
+        about = self._finite(largest)
+        more = self._exponential(values, about)
+        if sums is not None:
+            more = arith.MulFOp(sums, more).result
+        found = [largest, math.FmaOp(total, self._exponential(maximum, about), more).result]
+        return [_inside(mask, new, old) for new, old in zip(found, parts, strict=True)]
+
+    def _finite(self, maximum: ir.Value) -> ir.Value:
+        """What to subtract before exponentials: the maximum, or 0 where it is -inf."""
+        lowest, zero = (splat(self._neutral(name), _shape(maximum)) for name in ("arith.maximumf", "arith.addf"))
+        return arith.SelectOp(arith.CmpFOp(arith.CmpFPredicate.OEQ, maximum, lowest).result, zero, maximum).result
+
+    def _exponential(self, value: ir.Value, about: ir.Value) -> ir.Value:
+        """exp(value - about), at most 1, by the approximate instruction: see `distribution/reduce/exp_sums.py`."""
+        return math.ExpOp(arith.SubFOp(value, about).result, fastmath=arith.FastMathFlags.afn).result
+
+    def _neutral(self, name: str) -> ir.Value:
+        type_ = element_type(self.structure)
+        return arith.ConstantOp(type_, neutral(name, type_)).result
+
+
+_JOINT: dict[str, type[Moments] | type[ExponentialSum]] = {"fuse.moments": Moments, "fuse.exp_sum": ExponentialSum}
+
+
 def statistic_of(structure: OpStructure, dims: Sequence[int]) -> Statistic:
     """The statistic of a reduction over dimensions."""
-    return (Moments if structure.op.name == "fuse.moments" else PlainStatistic)(structure, tuple(dims))
+    return _JOINT.get(structure.op.name, PlainStatistic)(structure, tuple(dims))
 
 
 def _over(tile: ir.Value, dims: Collection[int], name: str, start: ir.Value) -> ir.Value:

@@ -30,7 +30,7 @@ def _run(name: str, shape: tuple[int, ...], dtype: str, schedule: Schedule, sms:
 
 @combined(
     {
-        "name": ["forward", "backward", "maximum"],
+        "name": ["forward", "backward", "maximum", "softmax"],
         "shape": [(300, 64), (301, 32), (7, 40), (64, 100)],
         "dtype": ["float16", "float32"],
         "kept": [0, 1, 40],
@@ -89,6 +89,20 @@ def test_special_values() -> None:
     np.testing.assert_allclose(mean[[0, 5]], [1, 1e28], rtol=1e-5)
     assert variance[0] == 0
     assert variance[5] == np.inf
+
+
+def test_special_values_of_exponentials() -> None:
+    """Infinities as two passes have them: of a column of nothing but -inf, and of one that begins with it."""
+    schedule = in_rows(32, vector=4, lanes=8)
+    x = np.random.default_rng(0).standard_normal((100, 32)).astype(np.float32)
+    x[:, 3], x[:90, 4], x[50, 5], x[7, 6], x[:, 7] = -np.inf, -np.inf, np.inf, np.nan, -200
+    specs = [mf.TensorSpec(x.shape, mf.float32)]
+    compiled = mf.fuse(CASES["softmax"].fn, target="sm_90a", schedule=schedule).lower(*specs).compile_to_interpret()
+    (found,) = run(compiled.interpreted, compiled.program.name, (x,), sms=SMS)
+    with np.errstate(all="ignore"):
+        (expected,) = CASES["softmax"].expected(x.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-7)
+    assert np.isnan(found[0, 3])
 
 
 def test_bits_do_not_depend_on_the_order_of_blocks() -> None:

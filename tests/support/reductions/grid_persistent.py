@@ -51,6 +51,13 @@ def below_maximum(x: Any) -> Any:
     return x - mf.max(x, axis=0), mf.max(x, axis=0)
 
 
+def column_softmax(x: Any) -> Any:
+    """A maximum over rows, and the sum of exponentials below it."""
+    h = x.astype(mf.float32)
+    e = mf.exp(h - mf.max(h, axis=0))
+    return (e / mf.sum(e, axis=0)).astype(x.dtype)
+
+
 @dataclass(frozen=True)
 class Case:
     """A function, its inputs by shape and dtype, and what it computes in float64."""
@@ -78,6 +85,11 @@ def _channels(x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
     return ((x - mean) / np.sqrt(variance + EPSILON) * w.reshape(1, -1, 1, 1),)
 
 
+def _softmax(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    e = np.exp(x - x.max(0))
+    return (e / e.sum(0),)
+
+
 def _rows(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> np.ndarray:
     """Numbers whose mean is several times their deviation, so that a variance may cancel."""
     return (rng.standard_normal(shape) * 2 + 6).astype(dtype)
@@ -99,6 +111,7 @@ CASES = {
         lambda s, d, r: (_rows(s, d, r), r.uniform(0.5, 1.5, s[1]).astype(np.float32)),
         _channels,
     ),
+    "softmax": Case(column_softmax, lambda s, d, r: (_rows(s, d, r),), _softmax),
     "norm": Case(scaled_by_norm, lambda s, d, r: (_rows(s, d, r),), lambda x: (x / np.sqrt((x * x).sum()),)),
     "maximum": Case(below_maximum, lambda s, d, r: (_rows(s, d, r),), lambda x: (x - x.max(0), x.max(0))),
 }

@@ -108,6 +108,37 @@ func.func private @moments(%x: tensor<800x64xf32>) -> tensor<800x64xf32>
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A sum of exponentials is rescaled where a maximum grows, in each position, and again where positions merge.
+// CHECK-LABEL: func.func private @exponentials_kernel(
+// CHECK: scf.for {{.*}} -> (vector<8x32xf32>, vector<8x32xf32>)
+// CHECK:   arith.maximumf
+// CHECK-COUNT-2: math.exp
+// CHECK: vector.multi_reduction <maximumf>
+// CHECK: math.exp
+// CHECK: vector.multi_reduction <add>
+// CHECK: "fuse.semaphore_wait"
+// CHECK: scf.for {{.*}} -> (vector<8x32xf32>, vector<8x32xf32>)
+// CHECK-COUNT-2: math.exp
+func.func private @exponentials(%x: tensor<800x64xf32>) -> tensor<800x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>,
+                fuse.schedule = {tile = array<i64: 8, 32>, layout = #layout, blocks_per_sm = 1 : i64, grid_persistent = {dims = array<i64: 0>}}} {
+  %max, %sum = "fuse.exp_sum"(%x) {dims = array<i64: 0>} : (tensor<800x64xf32>) -> (tensor<64xf32>, tensor<64xf32>)
+  %e = tensor.empty() : tensor<800x64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #col, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %max, %sum : tensor<800x64xf32>, tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<800x64xf32>) {
+  ^bb0(%a: f32, %s: f32, %q: f32, %out: f32):
+    %v = arith.subf %a, %s : f32
+    %w = arith.divf %v, %q : f32
+    linalg.yield %w : f32
+  } -> tensor<800x64xf32>
+  return %y : tensor<800x64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // A kernel with another schedule is left alone.
 // CHECK-LABEL: func.func private @elementwise(%{{.*}}: tensor<4x128xf32>)
