@@ -14,7 +14,6 @@ from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
-from mlirfuse.schedule.parts.flat_tiles import FlatTiles
 from mlirfuse.schedule.parts.grid_persistent import GridPersistent
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
@@ -58,7 +57,7 @@ class Schedule:
         grid_persistent: where every tile needs a reduction over all of them, how the grid visits its tiles twice.
         transposed: how arrays are accessed that are contiguous along another dimension than `layout`; None if that is
             the layout too.
-        flat: how contiguous arrays are accessed whose rows are no whole vectors; None if that is the layout too.
+        flat: whether tiles of contiguous arrays, whose rows are no whole vectors, are moved as runs of memory.
     """
 
     tile: tuple[int, ...]
@@ -73,7 +72,7 @@ class Schedule:
     persistent_loop: PersistentLoop | None = None
     grid_persistent: GridPersistent | None = None
     transposed: TransposedTiles | None = None
-    flat: FlatTiles | None = None
+    flat: bool = False
 
     def attribute(self) -> ir.Attribute:
         """The `fuse.schedule` attribute, in the current context."""
@@ -125,7 +124,7 @@ def check_schedule(
         return problem
     if schedule.transposed and (problem := _check_transposed(schedule, schedule.transposed, extents, reduced)):
         return problem
-    if schedule.flat and (problem := _check_flat(schedule, schedule.flat, extents, reduced)):
+    if schedule.flat and (problem := _check_flat(schedule, extents, reduced)):
         return problem
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
@@ -203,13 +202,18 @@ def _check_transposed(
     return transposed.check(schedule.layout, schedule.tile, extents)
 
 
-def _check_flat(
-    schedule: Schedule, flat: FlatTiles, extents: tuple[int | None, ...], reduced: frozenset[int]
-) -> str | None:
+def _check_flat(schedule: Schedule, extents: tuple[int | None, ...], reduced: frozenset[int]) -> str | None:
     """What makes a schedule with flat tiles illegal, or None."""
+    layout = schedule.layout
     if reduced or schedule.contraction or schedule.persistent_loop or schedule.transposed:
         return "tiles are flat in elementwise kernels only, whose arrays are not transposed"
-    return flat.check(schedule.layout, schedule.tile, extents)
+    if max(layout.vector) > 1 or layout.inner or layout.has_runs or any(layout.anywhere) or layout.cluster > 1:
+        return "elements of flat tiles are spread one by one over the threads of a block"
+    split = next((d for d, side in enumerate(schedule.tile) if side > 1), len(extents) - 1)
+    rest = zip(schedule.tile[split + 1 :], layout.extents[split + 1 :], extents[split + 1 :], strict=True)
+    if split == len(extents) - 1 or any(not side == covered == extent for side, covered, extent in rest):
+        return f"a tile of {schedule.tile} is no run of whole rows of a space of {extents}"
+    return None
 
 
 def _check_blocks(contraction: ContractionSchedule, target: Target) -> str | None:

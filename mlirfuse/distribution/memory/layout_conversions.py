@@ -138,54 +138,40 @@ def convert_layout(d: Distributor, op: ir.Operation) -> None:
     """Stores all tiles in the source layout, and loads them in the op's layout after a barrier."""
     d.flush()
     sources = [d.tiles[value] for value in op.operands]
-    results = [Fragments(d.layout, tuple(value.type.shape), value.type.element_type) for value in op.results]
-    moved = [(tile, result) for tile, result in zip(sources, results, strict=True) if isinstance(tile, Fragments)]
-    places = [_placements(tile, result) for tile, result in moved]
-    buffers = [d.scratch(before.size, tile.element_type) for (before, _), (tile, _) in zip(places, moved, strict=True)]
-    for (tile, _), (placement, _), buffer in zip(moved, places, buffers, strict=True):
+    moved = [tile for tile in sources if isinstance(tile, Fragments)]
+    places = [_placement(tile, d.layout) for tile in moved]
+    buffers = [d.scratch(placement.size, tile.element_type) for placement, tile in zip(places, moved, strict=True)]
+    for tile, placement, buffer in zip(moved, places, buffers, strict=True):
         start = placement.of(Threads(tile.layout, d.first_thread))
         for key in tile.keys():
             _store(tile, placement, tile.at(key), buffer, start(key))
     if moved:
         d.barrier()
-    for (_, result), (_, placement), buffer in zip(moved, places, buffers, strict=True):
-        start = placement.of(d.threads)
-        for key in result.keys():
-            result.values[key] = _load(result, placement, buffer, start(key))
-    for source, result, value in zip(sources, results, op.results, strict=True):
-        d.tiles[value] = result if isinstance(source, Fragments) else source
+    loaded = (_loaded(d, *each) for each in zip(moved, places, buffers, strict=True))
+    for source, result in zip(sources, op.results, strict=True):
+        d.tiles[result] = next(loaded) if isinstance(source, Fragments) else source
     if d.in_loop:
         d.barrier()  # the next iteration stores to the same places
 
 
-def _placements(tile: Fragments, result: Fragments) -> tuple[Placement, Placement]:
-    """Where a tile's elements are stored, and where those of the result, which may have another shape, are loaded."""
-    size = from_mlir(tile.element_type).bytes
-    if tile.extents == result.extents:
-        for layout in (tile.layout, result.layout):
-            _check(layout, layout.extents == tile.extents, tile.extents)
-        placement = placement_between(tile.layout, result.layout, size)
-        return placement, placement
-    for each in (tile, result):
-        outer = each.layout.extents[:-1] == each.extents[:-1]  # what overhangs the end of memory has room behind it
-        _check(each.layout, outer and each.layout.extents[-1] >= each.extents[-1], each.extents)
-    covered = max(prod(each.layout.extents) for each in (tile, result))
-    return _in_order(tile.extents, covered), _in_order(result.extents, covered)
+def _placement(tile: Fragments, layout: BlockedLayout) -> Placement:
+    for each in (tile.layout, layout):
+        if each.extents != tile.extents or any(each.anywhere) or each.inner or each.run:
+            raise PassError(
+                f"a layout of extents {each.extents} does not cover a tile of {tile.extents} exactly, without padding",
+                where=ir.Location.current,
+                hint="fuse.convert_layout needs two layouts that do",
+            )
+    return placement_between(tile.layout, layout, from_mlir(tile.element_type).bytes)
 
 
-def _in_order(extents: Sequence[int], size: int) -> Placement:
-    """The elements of a tile one after the other, in a buffer of so many."""
-    steps = [prod(extents[n + 1 :]) if extent > 1 else 0 for n, extent in enumerate(extents)]
-    return Placement(tuple(steps), 0, 1, 0, size)
-
-
-def _check(layout: BlockedLayout, covers: bool, extents: Sequence[int]) -> None:
-    if not covers or any(layout.anywhere) or layout.inner or layout.run:
-        raise PassError(
-            f"a layout of extents {layout.extents} does not cover a tile of {extents} exactly, without padding",
-            where=ir.Location.current,
-            hint="fuse.convert_layout needs two layouts that do",
-        )
+def _loaded(d: Distributor, source: Fragments, placement: Placement, buffer: ir.Value) -> Fragments:
+    """The tile in the current layout, loaded from the buffer."""
+    tile = Fragments(d.layout, source.extents, source.element_type)
+    start = placement.of(d.threads)
+    for key in tile.keys():
+        tile.values[key] = _load(tile, placement, buffer, start(key))
+    return tile
 
 
 def _store(tile: Fragments, placement: Placement, value: ir.Value, buffer: ir.Value, start: ir.Value) -> None:

@@ -16,8 +16,10 @@ from mlir.dialects import arith, scf
 
 from mlirfuse.analysis.memory.shared_memory import writes_shared
 from mlirfuse.dialect.attributes import DIMS, OWN
+from mlirfuse.dialect.flat_attribute import FLAT
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.memory.flat_tiles import flat_group, read_flat, write_flat
 from mlirfuse.distribution.memory.packed_accesses import Packing, fragment_of, load_run, packing_of, runs_of, store_run
 from mlirfuse.distribution.memory.paired_stores import exchange, store_exchanged, stores_pairs
 from mlirfuse.distribution.memory.rematerialized_addresses import rematerialized_address
@@ -43,6 +45,10 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     contraction.
     """
     if feeds_contraction(op):
+        return
+    if FLAT in op.attributes:
+        if op.results[0] not in d.tiles:  # or else it came with the one before it
+            read_flat(d, flat_group(op))
         return
     tile_type = ir.VectorType(op.results[0].type)
     tile = Fragments(d.layout, tuple(tile_type.shape), tile_type.element_type)
@@ -126,6 +132,9 @@ def _read_spilled_last(d: Distributor, tile: Fragments) -> None:
 @rule("vector.transfer_write")
 def transfer_write(d: Distributor, op: ir.Operation) -> None:
     """The rule of `vector.transfer_write`: one thread stores each fragment that is inside the tile and the buffer."""
+    if FLAT in op.attributes:
+        write_flat(d, op)
+        return
     _, buffer, *offsets = op.operands
     tile, dims = _written(d, op)
     access = access_of(d, op, buffer, offsets, dims, tile)

@@ -123,12 +123,10 @@ def _held(tile: tuple[int, ...], layout: BlockedLayout) -> tuple[int, ...]:
 
 
 def _tile_extents(op: ir.Operation) -> tuple[int, ...]:
-    """Extents of the widest vector that an op reads or makes; of a contraction, those of its accumulators, and where
-    tiles are converted, of what they become.
-    """
+    """Extents of the widest vector that an op reads or makes; of a contraction, those of its accumulators."""
     if op.name == "fuse.copy_fragments":
         return tuple(ir.DenseI64ArrayAttr(op.attributes["tile"]))
-    if op.name in ("vector.contract", "fuse.convert_layout"):
+    if op.name == "vector.contract":
         return tuple(ir.VectorType(op.results[0].type).shape)
     types = [v.type for v in [*op.operands, *op.results] if isinstance(v.type, ir.VectorType)]
     return max((tuple(t.shape) for t in types), key=lambda extents: len(extents))

@@ -95,9 +95,17 @@ def strided_arrays(problem: Problem) -> list[ArrayAccess]:
 def layout_of(schedule: Schedule, array: ArrayAccess) -> BlockedLayout:
     """The layout in which a schedule accesses an array."""
     staged = schedule.transposed
-    if schedule.flat is not None and array.is_contiguous and len(array.dims) == len(schedule.tile):
-        return schedule.flat.layout
+    if schedule.flat and array.is_contiguous and len(array.dims) == len(schedule.tile):
+        return _run_layout(schedule.layout, WIDEST_ACCESS // array.bytes)
     return staged.layout if staged is not None and staged.takes(array.order, schedule.tile) else schedule.layout
+
+
+def _run_layout(layout: BlockedLayout, vector: int) -> BlockedLayout:
+    """How a block's threads move as many elements of one run of memory as a layout has."""
+    ones, warps = (1,) * (layout.rank - 1), layout.threads // WARP
+    repeats = -(-prod(layout.extents) // (vector * layout.threads))
+    factors = ((*ones, n) for n in (vector, WARP, warps, repeats, 1))
+    return BlockedLayout(*factors)
 
 
 def _of_block(
@@ -105,7 +113,7 @@ def _of_block(
 ) -> Traffic:
     """One array's share."""
     steps = array.steps(extents)
-    is_flat = schedule.flat is not None and layout == schedule.flat.layout
+    is_flat = schedule.flat and layout != schedule.layout
     width = max(layout.vector) if is_flat else thread_access(array, layout, extents)
     lanes = tuple(
         (layout.lanes[d], steps.get(d, 0) * layout.step(d) * array.bytes)
