@@ -21,7 +21,7 @@ import numpy as np
 
 from tests.support import protocols
 from tests.support.contractions import product_reductions, prologues
-from tests.support.reductions import split_rows, spread_clusters, static_reductions, wide
+from tests.support.reductions import grid_persistent, split_rows, spread_clusters, static_reductions, wide
 from tests.support.views import transposes
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
@@ -177,6 +177,10 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for grid_reduction, (name, columns) in product(("last_block", "second_kernel"), product(BACKWARD, (384, 20480))):
         fused = mf.fuse(BACKWARD[name].fn, grid_reduction=grid_reduction)
         yield f"{name}, {columns} columns, {grid_reduction}", fused, BACKWARD[name].inputs(300, columns, dtype)
+    for name, kept in product(("forward", "backward", "softmax"), (0, 1, 3)):  # one barrier between two visits of tiles
+        case, schedule = grid_persistent.CASES[name], grid_persistent.in_rows(64, vector=8, repeats=2, kept=kept)
+        fused = mf.fuse(grid_persistent.with_known_rows(case.fn), schedule=schedule)
+        yield f"{name} twice, {kept} kept", fused, list(case.inputs((9001, 64), "float16", np.random.default_rng(kept)))
     rms_norm = BACKWARD["rms_norm_backward"]  # enough rows for blocks to share the end in chunks
     yield "rms_norm_backward, dynamic tail", mf.fuse(rms_norm.fn), rms_norm.inputs(9001, 384, dtype)
     for case, m, n, split in (*SPLITS, *WGMMA):

@@ -15,7 +15,7 @@ from mlirfuse.analysis.scheduling.scheduling_problem import scheduling_problem
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
 from mlirfuse.schedule.problem import Problem
@@ -42,6 +42,22 @@ def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineMode
     if isinstance(problem, Problem):
         return predict(given or choose_schedule(problem, target, machine=machine), problem, machine)
     return predict_contraction(given or choose_contraction(problem, target, machine), problem, machine)
+
+
+def margin(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
+    """By how much one kernel has to be faster than two, as a ratio: more than 1 where all its blocks wait for others.
+
+    Kernels that any grid runs demand less of a device, which may have other work.
+
+    Args:
+        kernel: a tensor kernel, for which there is a schedule.
+        target: the architecture that it is scheduled for.
+        machine: the speeds of the device.
+    """
+    problem = scheduling_problem(kernel, *kernel_space(kernel))
+    if SCHEDULE in kernel.attributes or not isinstance(problem, Problem) or problem.grid_persistent is None:
+        return 1.0
+    return 1.0 if choose_schedule(problem, target, machine=machine).grid_persistent is None else RESOLUTION
 
 
 def reduction_microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:

@@ -26,20 +26,12 @@ WARPS, REPEATS = (4, 8, 16, 32), (1, 2, 3, 4, 6, 8)
 MOST_BLOCKS = 4
 """Blocks of an SM, at most: more leave each less shared memory, and more partial results."""
 
-MOST_READ_AGAIN = 2
-"""Times what the L2 and the shared memory of all SMs hold that a second visit may read again: of more, one launch saves
-little of what two read."""
-
 BASE_REGISTERS = 44
 """Registers of a thread beside its elements: addresses of tiles, of slots and of partial results, and masks."""
 
 
 def grid_persistent_schedules(problem: Problem, own: GridPersistentProblem, target: Target) -> Iterator[Schedule]:
     """Legal schedules for every split of the columns into slices, every shape of tiles, and all blocks that fit."""
-    on_chip = target.l2_bytes + target.sms * target.shared_per_sm
-    elements = prod(extent or 1 for extent in problem.expected)
-    if elements * own.again_bytes > MOST_READ_AGAIN * on_chip:
-        return
     for layout in dict.fromkeys(_layouts(problem, own, target)):
         tile = tuple(min(n, extent or n) for n, extent in zip(layout.extents, problem.extents, strict=True))
         registers = allocated(round(problem.register_scale * _registers(own, layout)))

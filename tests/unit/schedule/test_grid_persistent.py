@@ -60,10 +60,6 @@ def test_proposals_are_legal_and_fit_shared_memory(rows: int | None, columns: in
         assert prod(part.slices(schedule.tile, problem.extents)) <= TARGET.sms * schedule.blocks_per_sm
 
 
-def test_more_than_the_chip_holds_is_left_to_two_kernels() -> None:
-    assert not list(grid_persistent_schedules(_problem(1 << 21, 128), OWN, TARGET))
-
-
 def test_no_block_reduces_rows_that_run_time_counts() -> None:
     assert choose_schedule(_problem(None, 64), TARGET).grid_persistent is not None
 

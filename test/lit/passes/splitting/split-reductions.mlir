@@ -100,45 +100,45 @@ func.func private @h_0(%x: tensor<512xf32>) -> tensor<512xf32> attributes {fuse.
 #none = affine_map<(d0) -> (0)>
 // The sums of two arrays have no loop in common without what reads both arrays, so each is a kernel of its own.
 // CHECK-LABEL: func.func @two(
-// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<67108864xf32>, %[[Y:[a-z0-9]+]]: tensor<67108864xf32>
-// CHECK: %[[A:.*]] = call @two_0_reductions(%[[X]]) : (tensor<67108864xf32>) -> tensor<1xf32>
-// CHECK: %[[B:.*]] = call @two_0_reductions1(%[[Y]]) : (tensor<67108864xf32>) -> tensor<1xf32>
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<268435456xf32>, %[[Y:[a-z0-9]+]]: tensor<268435456xf32>
+// CHECK: %[[A:.*]] = call @two_0_reductions(%[[X]]) : (tensor<268435456xf32>) -> tensor<1xf32>
+// CHECK: %[[B:.*]] = call @two_0_reductions1(%[[Y]]) : (tensor<268435456xf32>) -> tensor<1xf32>
 // CHECK: call @two_0(%[[X]], %[[Y]], %[[A]], %[[B]])
 // CHECK-LABEL: func.func private @two_0(
 // CHECK-NOT: ["reduction"]
-func.func @two(%x: tensor<67108864xf32>, %y: tensor<67108864xf32>) -> tensor<67108864xf32> {
-  %0 = call @two_0(%x, %y) : (tensor<67108864xf32>, tensor<67108864xf32>) -> tensor<67108864xf32>
-  return %0 : tensor<67108864xf32>
+func.func @two(%x: tensor<268435456xf32>, %y: tensor<268435456xf32>) -> tensor<268435456xf32> {
+  %0 = call @two_0(%x, %y) : (tensor<268435456xf32>, tensor<268435456xf32>) -> tensor<268435456xf32>
+  return %0 : tensor<268435456xf32>
 }
 // expected-remark @below {{two_0_reductions reduces what two_0 uses}}
 // expected-remark @below {{two_0_reductions1 reduces what two_0 uses}}
 // expected-remark @below {{nothing along what it reduces waits for a reduction}}
-func.func private @two_0(%x: tensor<67108864xf32>, %y: tensor<67108864xf32>) -> tensor<67108864xf32>
+func.func private @two_0(%x: tensor<268435456xf32>, %y: tensor<268435456xf32>) -> tensor<268435456xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<1xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1xf32>) -> tensor<1xf32>
   %a = linalg.generic {indexing_maps = [#one, #none], iterator_types = ["reduction"]}
-      ins(%x : tensor<67108864xf32>) outs(%init : tensor<1xf32>) {
+      ins(%x : tensor<268435456xf32>) outs(%init : tensor<1xf32>) {
   ^bb0(%u: f32, %out: f32):
     %v = arith.addf %out, %u : f32
     linalg.yield %v : f32
   } -> tensor<1xf32>
   %b = linalg.generic {indexing_maps = [#one, #none], iterator_types = ["reduction"]}
-      ins(%y : tensor<67108864xf32>) outs(%init : tensor<1xf32>) {
+      ins(%y : tensor<268435456xf32>) outs(%init : tensor<1xf32>) {
   ^bb0(%u: f32, %out: f32):
     %v = arith.addf %out, %u : f32
     linalg.yield %v : f32
   } -> tensor<1xf32>
-  %empty = tensor.empty() : tensor<67108864xf32>
+  %empty = tensor.empty() : tensor<268435456xf32>
   %z = linalg.generic {indexing_maps = [#one, #one, #none, #none, #one], iterator_types = ["parallel"]}
-      ins(%x, %y, %a, %b : tensor<67108864xf32>, tensor<67108864xf32>, tensor<1xf32>, tensor<1xf32>)
-      outs(%empty : tensor<67108864xf32>) {
+      ins(%x, %y, %a, %b : tensor<268435456xf32>, tensor<268435456xf32>, tensor<1xf32>, tensor<1xf32>)
+      outs(%empty : tensor<268435456xf32>) {
   ^bb0(%p: f32, %q: f32, %s: f32, %t: f32, %out: f32):
     %v = arith.mulf %p, %s : f32
     %w = arith.mulf %q, %t : f32
     %r = arith.addf %v, %w : f32
     linalg.yield %r : f32
-  } -> tensor<67108864xf32>
-  return %z : tensor<67108864xf32>
+  } -> tensor<268435456xf32>
+  return %z : tensor<268435456xf32>
 }
