@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mlir import ir
 
 import mlirfuse as mf
 from mlirfuse.interpreter import run
+from mlirfuse.interpreter.mutation import hunt, site
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.grid_persistent import GridPersistent
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
+from tests.support.harnesses.compiling import module_at
 from tests.support.pairwise import combined
 from tests.support.reductions.grid_persistent import CASES, check, in_rows
 
@@ -163,3 +166,45 @@ def test_a_request_for_another_second_stage_is_heard() -> None:
     arrays = CASES["backward"].inputs((50, 32), "float32", np.random.default_rng(0))
     fused = mf.fuse(CASES["backward"].fn, target="interpret", grid_reduction="last_block")
     check(CASES["backward"], fused(*arrays), arrays)
+
+
+def test_statistics_far_from_zero() -> None:
+    """Mean 1000 and deviation 1: a variance taken as a difference of squares has no correct digit."""
+    case, rng = CASES["forward"], np.random.default_rng(0)
+    x = (rng.standard_normal((900, 64)) + 1000).astype(np.float32)
+    w = np.ones(64, np.float32)
+    specs = [mf.TensorSpec(a.shape, mf.float32) for a in (x, w, w)]
+    schedule = in_rows(64, vector=4, repeats=2, kept=2)
+    compiled = mf.fuse(case.fn, target="sm_90a", schedule=schedule).lower(*specs).compile_to_interpret()
+    _, _, variance = run(compiled.interpreted, compiled.program.name, (x, w, w), sms=SMS)
+    np.testing.assert_allclose(variance, x.astype(np.float64).var(0), rtol=1e-4)
+
+
+HARMLESS = {"forward": 8, "backward": 7}
+"""Mutants that change nothing here: bounds that no tile of the kernel reaches, masks of partial results that are zero
+where there is no member, and the limit of arrivals that are not the last."""
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_planted_bugs_are_found(name: str) -> None:
+    """Such as a barrier, a wait for copies, or a mask that is missing."""
+    case, rng = CASES[name], np.random.default_rng(0)
+    arrays = list(case.inputs((45, 8), "float16", rng))
+    rows = 1 if name == "backward" else 0
+    arrays[rows] = (arrays[rows] + rng.choice([0, 0, 0, 0, 30], (45, 8))).astype(np.float16)
+    specs = [mf.TensorSpec(a.shape, getattr(mf, str(a.dtype))) for a in arrays]
+    module = module_at("gpu", case.fn, specs, in_rows(8, vector=4, lanes=2, warps=1, kept=1))
+
+    def outcome(mutant: ir.Module) -> list[np.ndarray]:
+        return run(mutant, case.fn.__name__, arrays, sms=2, order="random")
+
+    right = [result.astype(np.float64) for result in outcome(module)]
+
+    def close(found: list[np.ndarray]) -> bool:
+        return all(
+            np.allclose(a.astype(np.float64), b, rtol=2e-3, atol=1e-3) for a, b in zip(found, right, strict=True)
+        )
+
+    report = hunt(module, outcome, close)
+    assert len(report.survivors) <= HARMLESS[name], "\n".join(str(site(module, m)) for m in report.survivors)
+    assert len(report.caught) > 80
