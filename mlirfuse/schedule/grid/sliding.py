@@ -7,8 +7,9 @@ there, so that it loads what windows have in common once. It adds the products o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
-from math import prod
+from math import inf, prod
 
 from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
 from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
@@ -24,7 +25,7 @@ from mlirfuse.target import SECTOR, Target
 LONGEST_RUNS = (16, 8, 4)
 """Neighbours of a thread, at most: of each the longest run that divides the extent is a candidate."""
 
-MOST_ROWS = 2
+MOST_ROWS = 4
 """Neighbours along the next dimension in which windows slide, at most, where a thread has all of a window there."""
 
 FEWEST_THREADS, MOST_WARPS = 128, 16
@@ -33,11 +34,17 @@ FEWEST_THREADS, MOST_WARPS = 128, 16
 MOST_SLICE_WARPS = 8
 """Warps along a slice of the vectors' dimension, at most."""
 
+MOST_PRODUCTS = 2048
+"""Products of a thread in a step, at most: beyond it the unrolled code outgrows the instruction cache."""
+
 LEAST_USED = 2 / 3
 """Share of a layout's elements along what is kept that the space has, at least."""
 
 BASE_REGISTERS = 24
 """Registers of a thread beside its accumulators and what it reads in a step."""
+
+ROWS_AHEAD = 2
+"""Rows of windows of a thread that are under way while it takes another one."""
 
 COMPENSATED = 3
 """Numbers for each accumulator, where a block adds up its periods."""
@@ -57,7 +64,7 @@ def sliding_loops(problem: Problem, loop: PersistentLoopProblem, target: Target)
     if not pairs or problem.vector_dim not in kept or None in problem.extents:
         return
     for layout in dict.fromkeys(_layouts(problem, loop, pairs)):
-        most = _resident(problem, loop, layout, target)
+        most = _resident(problem, loop, layout, target, pairs)
         while most:
             if (schedule := _complete(problem, loop, layout, most, target)) is not None:
                 yield schedule
@@ -81,10 +88,13 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[in
         rows = [n for n in range(1, MOST_ROWS + 1) if outer and places[0] == "thread" and extents[outer[0][0]] % n == 0]
         for row, more in product(rows or [1], (1, 2, 4, 8)):
             fill = start.copy()
-            if rows:
+            alone = {slid}
+            if row > 1:  # other threads' rows between these would leave nothing in common
                 fill.repeats[outer[0][0]] = row
-            layout = fill.spread([d for d in reversed(loop.dims) if d != slid], more)
-            if more == 1 or prod(layout.warps) <= MOST_WARPS:
+                alone.add(outer[0][0])
+            layout = fill.spread([d for d in reversed(loop.dims) if d not in alone], more)
+            few = more == 1 or prod(layout.warps) <= MOST_WARPS
+            if few and layout.elements_per_thread <= MOST_PRODUCTS:
                 yield layout
 
 
@@ -161,15 +171,41 @@ class _Factors:
         return BlockedLayout(tuple(self.vector), tuple(self.lanes), tuple(self.warps), tuple(self.repeats), ones)
 
 
-def _resident(problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, target: Target) -> int:
+def _resident(
+    problem: Problem,
+    loop: PersistentLoopProblem,
+    layout: BlockedLayout,
+    target: Target,
+    pairs: list[tuple[int, int]],
+) -> int:
     """Blocks of an SM whose registers hold the accumulators and what is read in a step; 0 for none."""
     if not FEWEST_THREADS <= layout.threads <= target.max_threads_per_block:
         return 0
-    sums = prod(layout.fragments(d) * layout.vector[d] for d in range(problem.rank) if d not in loop.dims)
-    held = loop.accumulator_bytes * sums * (COMPENSATED if loop.wide else 1)
-    held += sum(a.bytes * held_elements(a, layout) for a in problem.arrays if not a.written)
+    summed = {d for d in loop.dims if layout.is_alone([d])}
+    sums = prod(layout.fragments(d) * layout.vector[d] for d in range(problem.rank) if d not in summed)
+    accumulators = loop.accumulator_bytes * sums * (COMPENSATED if loop.wide else 1)
+    held = accumulators + min(_read_bytes(problem, layout), _bytes_by_rows(problem, layout, pairs))
     registers = round(problem.register_scale * (BASE_REGISTERS + held / REGISTER_BYTES))
     return resident_blocks(layout.threads, allocated(registers), target)
+
+
+def _read_bytes(problem: Problem, layout: BlockedLayout) -> int:
+    """Bytes of a thread for all that it reads in a step, as narrow as it is read."""
+    return sum(a.bytes * held_elements(a, layout) for a in problem.arrays if not a.written)
+
+
+def _bytes_by_rows(problem: Problem, layout: BlockedLayout, pairs: list[tuple[int, int]]) -> float:
+    """Bytes of a thread that has several rows of a window and takes them one after the other: for a row of windows, and
+    all that is read of other arrays, as wide as it is computed with, and for further rows that are under way.
+    """
+    outer = {d for pair in pairs[1:] for d in pair}
+    if not any(layout.repeats[tap] > 1 for _, tap in pairs[1:]):
+        return inf
+    row = replace(layout, repeats=tuple(1 if d in outer else n for d, n in enumerate(layout.repeats)))
+    reads = [a for a in problem.arrays if not a.written]
+    others = sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in reads if not a.slides)
+    rows = [(max(REGISTER_BYTES, a.bytes) + ROWS_AHEAD * a.bytes) * held_elements(a, row) for a in reads if a.slides]
+    return others + sum(rows)
 
 
 def _complete(

@@ -10,7 +10,7 @@ import pytest
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.grid.second_stage import second_stages
-from mlirfuse.schedule.grid.sliding import sliding_loops
+from mlirfuse.schedule.grid.sliding import BASE_REGISTERS, MOST_PRODUCTS, sliding_loops
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
@@ -178,3 +178,22 @@ def test_accesses_of_sliding_windows_share_an_address() -> None:
     work = work_of(schedule, own, MACHINE)
     expected = tiles * layout.threads * (of_thread + STEP_INSTRUCTIONS)
     assert work.instructions == pytest.approx(expected, rel=0.03)  # what blocks exchange in the end is the rest
+
+
+def test_rows_of_a_thread_have_no_others_between_them() -> None:
+    """So that it reads what their windows have in common once, and has one accumulator for all of them."""
+    small = problem(windows())
+    tall = [s for s in found(small) if s.layout.repeats[1] > 1]
+    assert tall
+    assert {s.layout.repeats[1] for s in tall} <= {2, 4}
+    assert all(s.layout.is_alone([1]) and s.tile[1] == s.layout.repeats[1] for s in tall)
+
+
+def test_registers_hold_a_row_of_windows_at_a_time() -> None:
+    """All 7 rows of 20 elements of 2 channels would not fit beside 98 accumulators, if all were held at once."""
+    layouts = [s.layout for s in found(problem(windows())) if s.layout.vector[3] == 2 and s.layout.repeats[4] == 7]
+    runs = [layout for layout in layouts if layout.repeats[2] == 14]
+    assert runs
+    assert all(layout.elements_per_thread <= MOST_PRODUCTS for layout in layouts)
+    held = [held_elements(array, runs[0]) for array in problem(windows()).arrays]
+    assert BASE_REGISTERS + 98 + sum(held) / 2 > TARGET.max_registers_per_thread
