@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from math import inf
+from dataclasses import replace
+from math import inf, prod
 
 from mlir import ir
 
@@ -18,6 +19,9 @@ from mlirfuse.machine.model import MachineModel
 from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
+from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
+from mlirfuse.schedule.predict.pricing import US
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.reduction_parts import best_parts, least_microseconds
 from mlirfuse.schedule.schedule import schedule_of
@@ -44,20 +48,32 @@ def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineMode
     return predict_contraction(given or choose_contraction(problem, target, machine), problem, machine)
 
 
-def margin(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
-    """By how much one kernel has to be faster than two, as a ratio: more than 1 where all its blocks wait for others.
+def least_of_two(
+    kernel: ir.Operation, second: ir.Operation, apart: float, target: Target, machine: MachineModel
+) -> float:
+    """What two kernels take that are compared with one, in microseconds.
 
-    Kernels that any grid runs demand less of a device, which may have other work.
+    Where all blocks of the one kernel wait for one another, which visits its tiles twice, two that any grid runs demand
+    less of a device, and are taken where predictions are equal. The second of them finds in the L2 what the first one
+    has read, as a second visit does.
 
     Args:
-        kernel: a tensor kernel, for which there is a schedule.
-        target: the architecture that it is scheduled for.
+        kernel: the one kernel, on tensors, for which there is a schedule.
+        second: of the two kernels, the one that runs behind.
+        apart: what the two are predicted to take by themselves, in microseconds.
+        target: the architecture that they are scheduled for.
         machine: the speeds of the device.
     """
     problem = scheduling_problem(kernel, *kernel_space(kernel))
     if SCHEDULE in kernel.attributes or not isinstance(problem, Problem) or problem.grid_persistent is None:
-        return 1.0
-    return 1.0 if choose_schedule(problem, target, machine=machine).grid_persistent is None else RESOLUTION
+        return apart
+    if choose_schedule(problem, target, machine=machine).grid_persistent is None:
+        return apart
+    again = prod(known_extents(with_extents(problem))) * problem.grid_persistent.again_bytes
+    found = again * (1.0 - missing(again, machine.l2_bytes))
+    cold = kernel_prediction(second, target, machine)
+    warm = replace(cold, dram=max(0.0, cold.dram - US * found / machine.dram_bandwidth))
+    return (apart - cold.microseconds + warm.microseconds) / RESOLUTION
 
 
 def reduction_microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -> float:

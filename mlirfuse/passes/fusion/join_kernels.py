@@ -14,7 +14,7 @@ from mlirfuse.analysis.grid_persistent import grid_persistent_ops
 from mlirfuse.analysis.kernels import body, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction, margin
+from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction, least_of_two
 from mlirfuse.analysis.segments.segments import joint_space
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
@@ -127,11 +127,11 @@ def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | 
         try:
             apart = sum(kernel_prediction(k, target, machine).microseconds for k in (pair.first, pair.second))
             together = kernel_prediction(trial, target, machine).microseconds
-            least = margin(trial, target, machine)
+            apart = least_of_two(trial, pair.second, apart, target, machine)
         except ScheduleError as error:
             return error.message
     finally:
         erase(trial)
-    if together * least >= apart:
+    if together >= apart:
         return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
     return None

@@ -12,7 +12,7 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.scheduling.kernel_time import margin, reduction_microseconds
+from mlirfuse.analysis.scheduling.kernel_time import least_of_two, reduction_microseconds
 from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
@@ -85,11 +85,13 @@ class FuseSplitReductions(Pass):
             if self.always:
                 return None
             apart = sum(_microseconds(part, target, machine) for part in (*firsts, second))
+            if together < inf:
+                apart = least_of_two(kernel, second, apart, target, machine)
         except (PassError, ScheduleError) as error:
             return f"its reductions are no kernel of their own: {error.message}"
         finally:
             erase(copy)
-        if apart >= together * (1.0 if together == inf else margin(kernel, target, machine)):
+        if apart >= together:
             return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
         return None
 

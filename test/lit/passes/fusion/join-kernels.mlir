@@ -188,3 +188,42 @@ func.func @norm(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %y = call @norm_2(%x, %mean, %m2) : (tensor<?x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+
+// Rows that no cache holds are read twice by one kernel as by two, and two demand less of a device.
+// CHECK-LABEL: func.func @many(
+// CHECK-COUNT-2: call @many_
+func.func private @many_0(%x: tensor<?x64xf32> {fuse.extent_hints = array<i64: 4000000, 0>}) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+         ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = arith.addf %out, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %sum : tensor<64xf32>
+}
+func.func private @many_1(%x: tensor<?x64xf32> {fuse.extent_hints = array<i64: 4000000, 0>}, %sum: tensor<64xf32>) -> tensor<?x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%rows) : tensor<?x64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %sum : tensor<?x64xf32>, tensor<64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%v: f32, %m: f32, %out: f32):
+    %r = arith.subf %v, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+func.func @many(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %sum = call @many_0(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
+  // expected-remark @below {{many_0 and many_1, which reads its results, stay apart: one kernel is predicted to take}}
+  %y = call @many_1(%x, %sum) : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
