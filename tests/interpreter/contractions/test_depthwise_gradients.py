@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,23 @@ def test_slices_of_channels(channels: int, taps: int, stride: int) -> None:
         gpu = module_at("gpu", function, specs_of([x, dy]), {name: found[number]})
         (result,) = interpreter.run(gpu, "gradient", [x, dy], order="random", seed=number)
         assert (result == want).all(), found[number]
+
+
+@pytest.mark.parametrize("channels", [40, 64])
+def test_slices_with_a_bias_gradient(channels: int) -> None:
+    """A sum of the same tiles that keeps the channels alone, beside one that keeps the taps too."""
+    rng = np.random.default_rng(channels)
+    case = Case(2, (8, 8), channels, channels, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), channels)
+    x, _, dy = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+    of_filter = of_filters(case, None)
+
+    def gradients(x: Any, dy: Any) -> Any:
+        return of_filter(x, dy), mf.sum(dy, axis=(0, 1, 2))
+
+    name, problem = kernel_of(gradients, specs_of([x, dy]))
+    found = sliced_loops(problem, SM90)
+    for number in (0, len(found) // 2, len(found) - 1):
+        gpu = module_at("gpu", gradients, specs_of([x, dy]), {name: found[number]})
+        filters, bias = interpreter.run(gpu, "gradients", [x, dy], order="random", seed=number)
+        assert (filters == wgrad(case, x.astype(np.int64), dy.astype(np.int64))).all(), found[number]
+        assert (bias == dy.astype(np.int64).sum((0, 1, 2))).all(), found[number]
