@@ -105,6 +105,22 @@ class TransposedProblem:
 
 @hashed_once
 @dataclass(frozen=True)
+class SharedInstructions:
+    """Instructions for values that vary along some dimensions only, such as a function of a weight.
+
+    Attributes:
+        dims: the dimensions.
+        instructions: of a thread for each element along these that it has.
+        special: of special functions, the same.
+    """
+
+    dims: frozenset[int]
+    instructions: float
+    special: float
+
+
+@hashed_once
+@dataclass(frozen=True)
 class Problem:
     """A kernel's iteration space and its traffic.
 
@@ -133,6 +149,7 @@ class Problem:
         transposed: the traffic that is contiguous along another dimension; None if there is none.
         arrays: what the kernel reads and writes, and how it lies in memory.
         instructions: thread instructions an element of the space, without accesses to memory.
+        shared_instructions: of values that vary along some dimensions only.
         sliding_instructions: the same where elements of the space share what is computed of one element of an array:
             for each element of the space, and for each that a thread reads.
         special: of special functions, the same.
@@ -165,6 +182,7 @@ class Problem:
     transposed: TransposedProblem | None = None
     arrays: tuple[ArrayAccess, ...] = ()
     instructions: float = 0.0
+    shared_instructions: tuple[SharedInstructions, ...] = ()
     sliding_instructions: tuple[float, float] = (0.0, 0.0)
     special: float = 0.0
     double: float = 0.0

@@ -12,6 +12,7 @@ from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instru
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
+from mlirfuse.schedule.problem import SharedInstructions
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,19 @@ def pass_instructions(
 
 
 _NONE = Instructions()
+
+
+def shared_instructions(space: IterationSpace, structures: Sequence[OpStructure]) -> tuple[SharedInstructions, ...]:
+    """Counts the instructions of ops that vary along some dimensions only, for each element along these."""
+    whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
+    found: dict[frozenset[int], Instructions] = {}
+    for s in structures:
+        dims = whole & set(space.loops[s.op])
+        if dims and dims != whole and not space.reduced.get(s.op):
+            found[dims] = found.get(dims, _NONE) + instructions_of(s.op)
+    return tuple(
+        SharedInstructions(dims, count.plain, count.special) for dims, count in found.items() if count != _NONE
+    )
 
 
 def _needed(

@@ -17,7 +17,11 @@ from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays
 from mlirfuse.analysis.scheduling.array_accesses import array_access
 from mlirfuse.analysis.scheduling.grid_persistent_problem import grid_persistent_problem
-from mlirfuse.analysis.scheduling.instructions import pass_instructions, sliding_instructions
+from mlirfuse.analysis.scheduling.instructions import (
+    pass_instructions,
+    shared_instructions,
+    sliding_instructions,
+)
 from mlirfuse.analysis.scheduling.live import live_bytes
 from mlirfuse.analysis.scheduling.windows import Place, places_of, sliding_access, windows_access
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
@@ -72,6 +76,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
         arrays=tuple(o.access for o in operands),
         instructions=work.once.plain,
+        shared_instructions=shared_instructions(space, structures),
         sliding_instructions=sliding_instructions(space, structures) if shared else (0.0, 0.0),
         special=work.once.special,
         double=work.once.double,

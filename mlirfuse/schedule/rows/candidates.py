@@ -40,6 +40,10 @@ FEW_REGISTERS = 56
 FEW_SPARE = 3
 """Registers that an estimate leaves, up to which those of addresses are given up across the reductions."""
 
+MORE_ROWS = (2, 4)
+"""Rows of a thread, where a warp's lanes have a vector of one each, or of several: what all rows share is loaded and
+computed once for all, and more loads are under way."""
+
 FEWEST_LINES = 16
 """Cache lines of a row from which on shifting it to lines pays."""
 
@@ -99,7 +103,7 @@ def _splits_of_rows(problem: Problem, order: str, target: Target) -> Iterator[Sc
                 fill = spread_row(problem, split)
                 if fill is None:
                     continue
-                each = (split.vector, split.lanes, split.line, *fill.repeats)
+                each = (split.vector, split.lanes, split.line, split.rows, *fill.repeats)
                 if each in seen:  # more warps that have as much each only idle more
                     continue
                 seen.add(each)
@@ -119,6 +123,9 @@ def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
     yield Split(warps, cluster, vector)
     for rows in _neighbouring_rows(problem):
         yield Split(warps, cluster, vector, lanes=WARP // rows)
+    if warps == cluster == 1 and not unaligned and problem.row_elements <= WARP * vector:
+        for rows in MORE_ROWS:
+            yield Split(warps, cluster, vector, rows=rows)
     if problem.line and problem.row_elements >= FEWEST_LINES * problem.line:
         yield Split(warps, cluster, vector, line=problem.line)
     if unaligned or cluster > 1 or problem.vector < FINER_VECTOR:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.predict.counts.accesses import Traffic
@@ -28,6 +29,18 @@ def add_elements(work: Work, problem: Problem, covered: int, accesses: float) ->
     work.instructions += work.blocks * work.threads * own
     work.special += covered * problem.special
     work.double += covered * problem.double
+
+
+def add_shared_elements(work: Work, problem: Problem, layout: BlockedLayout, chunks: int = 1) -> None:
+    """Adds the instructions for values that vary along some dimensions only, which each thread computes of its own:
+    those that vary along a row in each of its chunks.
+    """
+    threads = work.blocks * work.threads
+    for shared in problem.shared_instructions:
+        held = threads * prod(layout.fragments(d) * layout.vector[d] for d in shared.dims)
+        held *= chunks if shared.dims & problem.reduced else 1
+        work.instructions += held * shared.instructions
+        work.special += held * shared.special
 
 
 @lru_cache(maxsize=64)

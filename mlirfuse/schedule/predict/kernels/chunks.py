@@ -11,6 +11,7 @@ from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
     add_repeated,
+    add_shared_elements,
     add_strided,
     own_waits,
 )
@@ -76,6 +77,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
     count += add_strided(work, strided(schedule, problem, extents), reads=1 + again * far, passes=1 + again) / covered
     add_elements(work, problem, covered, count)
+    add_shared_elements(work, problem, layout, steps)
     add_repeated(work, problem, covered)
     add_exchanges(work, exchanged, blocks)
     work.waits = exchanged.waits + steps * own_waits(problem, layout)

@@ -7,7 +7,13 @@ from math import prod
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.predict.counts.accesses import strided, traffic
 from mlirfuse.schedule.predict.counts.exchanges import exchanges
-from mlirfuse.schedule.predict.counts.instructions import add_elements, add_exchanges, add_strided, own_waits
+from mlirfuse.schedule.predict.counts.instructions import (
+    add_elements,
+    add_exchanges,
+    add_shared_elements,
+    add_strided,
+    own_waits,
+)
 from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic
 from mlirfuse.schedule.predict.counts.space import (
     accesses,
@@ -70,6 +76,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.spilled = 2.0 * covered * waiting * problem.shared_spill_bytes
     count += 2.0 * waiting * problem.shared_spill_bytes / each / width
     add_elements(work, problem, covered, count)
+    add_shared_elements(work, problem, layout)
     add_exchanges(work, exchanged, blocks)
     work.waits = exchanged.waits + own_waits(problem, layout)
     work.barriers = reductions * exchanged.meets + (1 if schedule.transposed or schedule.flat else 0)
