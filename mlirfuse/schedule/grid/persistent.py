@@ -1,7 +1,7 @@
 """Schedules of a resident grid that visits its tiles twice: pure functions of (problem, target).
 
-Slices are narrow, so that each has few members, and wide enough for whole sectors. Where tiles stay in shared memory, a
-block's tiles are few and large: all of a tile is under way at once, and nothing else is.
+Slices are narrow, so that each has few members, and wide enough for whole pairs of sectors. Where tiles stay in shared
+memory, a block's tiles are few and large: all of a tile is under way at once, and nothing else is.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from mlirfuse.schedule.model.exchanges import copies_bytes, exchange_bytes
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, resident_blocks, shared_left
 from mlirfuse.schedule.parts.grid_persistent import MOST_KEPT, GridPersistent
+from mlirfuse.schedule.predict.counts.space import element_bytes
 from mlirfuse.schedule.problem import GridPersistentProblem, Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
 WARPS, REPEATS = (4, 8, 16, 32), (1, 2, 3, 4, 6, 8)
 """Warps of a block, and fragments of a thread along what is reduced."""
+
+SLICE_BYTES = 64
+"""Bytes of a row in a slice, at least, of the narrowest array: device memory is read in pairs of sectors, and blocks of
+different slices that read a half each are not in step."""
 
 MOST_BLOCKS = 4
 """Blocks of an SM, at most: more leave each less shared memory, and more partial results."""
@@ -55,7 +60,7 @@ def _layouts(problem: Problem, own: GridPersistentProblem, target: Target) -> It
             for repeats in REPEATS:
                 fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
                 fill.add_lanes(problem.vector_dim, lanes)
-                if columns and fill.lanes[problem.vector_dim] != lanes:
+                if columns and (fill.lanes[problem.vector_dim] != lanes or _is_narrow(problem, fill)):
                     continue
                 reduced = [inner, *sorted(set(own.dims) - {inner}, reverse=True)]
                 for d in reduced:
@@ -71,6 +76,12 @@ def _layouts(problem: Problem, own: GridPersistentProblem, target: Target) -> It
                     left //= here
                 if prod(fill.warps) == warps and prod(fill.repeats) == repeats:
                     yield fill.layout()
+
+
+def _is_narrow(problem: Problem, fill: LayoutBuilder) -> bool:
+    """Whether a slice's rows are narrower than `SLICE_BYTES`, and than those of the arrays."""
+    dim = problem.vector_dim
+    return fill.left(dim) > 1 and fill.vector[dim] * fill.lanes[dim] * element_bytes(problem) < SLICE_BYTES
 
 
 def _registers(own: GridPersistentProblem, layout: BlockedLayout) -> int:
