@@ -15,7 +15,13 @@ from math import prod
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule, fastest_thin
+from mlirfuse.schedule.choice.choice import (
+    RESOLUTION,
+    choose_schedule,
+    faster_of_another_kind,
+    fastest_thin,
+    kind_of,
+)
 from mlirfuse.schedule.choice.contraction_choice import fastest_first
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.contractions.family import family_schedules
@@ -108,10 +114,16 @@ def _rows_again(
     """The choices with corrected estimates, and relaxations of the last attempt.
 
     More bytes are spilled than registers are lacking: a value may be stored several times. So estimates are corrected
-    by the root of what the bytes say first, and by all of it where that was not enough.
+    by the root of what the bytes say first, and by all of it where that was not enough. Estimates of schedules of
+    another kind are not corrected.
     """
     factor = prod(attempt.lacking for attempt in attempts) ** min(1.0, len(attempts) / 2)
+    kinds = {kind_of(attempt.schedule) for attempt in attempts}
     with suppress(ScheduleError):  # of persistent loops that no registers are left for
+        if grid_reduction == "auto":
+            chosen = choose_schedule(replace(problem, register_scale=factor), target)
+            if (other := faster_of_another_kind(problem, target, chosen, kinds)) is not None:
+                yield other
         for _ in range(MOST_STRONGER):
             yield choose_schedule(replace(problem, register_scale=factor), target, grid_reduction)
             factor *= STRONGER

@@ -5,6 +5,7 @@ Every family proposes what is legal, and `predict` says what each of them takes:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
@@ -12,7 +13,7 @@ from math import inf
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.schedule.choice.proposals import block_proposals, loops
+from mlirfuse.schedule.choice.proposals import block_proposals, loops, proposals
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.predict.counts.space import held_registers, with_extents
 from mlirfuse.schedule.predict.predict import predict
@@ -20,6 +21,8 @@ from mlirfuse.schedule.predict.prediction import Prediction
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
+
+Kind = tuple[str, bool, bool]
 
 RESOLUTION = 1.02
 """Ratio of predicted times up to which they are equal: of equals the schedule is taken that moves the least through the
@@ -61,6 +64,31 @@ def fastest_thin(
     predictions = _Predictions(with_extents(problem), machine or machine_of(target))
     thin = [p.schedule for p in block_proposals(problem, target) if p.schedule.layout.elements_per_thread <= elements]
     return min(thin, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
+
+
+def faster_of_another_kind(
+    problem: Problem, target: Target, chosen: Schedule, kinds: Collection[Kind], machine: MachineModel | None = None
+) -> Schedule | None:
+    """The fastest proposal of none of these kinds, if it is faster than a schedule that was chosen.
+
+    Args:
+        problem: as of `choose_schedule`.
+        target: likewise.
+        chosen: the schedule.
+        kinds: `kind_of` the schedules that are left out.
+        machine: the speeds of the device; by default the target's.
+    """
+    predictions = _Predictions(with_extents(problem), machine or machine_of(target))
+    others = [p.schedule for p in proposals(problem, target) if kind_of(p.schedule) not in kinds]
+    best = min(others, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
+    if best is None or predictions.of(best).microseconds >= predictions.of(chosen).microseconds:
+        return None
+    return best
+
+
+def kind_of(schedule: Schedule) -> Kind:
+    """What schedules have in common of which one tells how far the register estimates of the others are off."""
+    return schedule.persistence, schedule.persistent_loop is not None, schedule.grid_persistent is not None
 
 
 @lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned

@@ -19,7 +19,7 @@ from mlirfuse.schedule.choice.attempts import (
     shorter,
     thinner,
 )
-from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.choice.choice import choose_schedule, faster_of_another_kind, kind_of
 from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.model.residency import registers_left
@@ -250,3 +250,20 @@ def test_what_several_sets_of_dimensions_are_reduced_over_is_chunked_along_what_
     assert all(_legal(problem)(s) for s in chunks)
     apart = replace(problem, reductions=(replace(row, dims=frozenset({0})), row))
     assert all(s.persistence != "multi_pass" for s in low_register_schedules(apart, HOPPER, "auto"))
+
+
+def test_estimates_of_another_kind_are_not_corrected():
+    """Rows of 8192 that hold their columns spill heavily, while a loop over them may be as fast."""
+    part = RowReduction(frozenset({0}), frozenset({1}), 4)
+    loop = PersistentLoopProblem((0,), frozenset({1}), 4, 0, inner=False)
+    columns = Problem(
+        (8192, 4096), frozenset({0}), 1, 8, 2, 2, reductions=(part,), persistent_loop=loop, loop_is_optional=True
+    )
+    first = choose_schedule(columns, HOPPER)
+    kept = {kind_of(first)}
+    slow = max(low_register_schedules(columns, HOPPER, "auto"), key=lambda s: predict(s, columns, H200).microseconds)
+    found = faster_of_another_kind(columns, HOPPER, slow, kept)
+    assert found is not None
+    assert kind_of(found) not in kept
+    assert predict(found, columns, H200).microseconds < predict(slow, columns, H200).microseconds
+    assert faster_of_another_kind(columns, HOPPER, first, kept) is None
