@@ -12,6 +12,7 @@ from mlirfuse.analysis.grid_reduction import kept_dims
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.accumulate import accumulate
+from mlirfuse.dialect.attributes import DIMS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.tiles import Shape, broadcast, index, splat
 
@@ -119,6 +120,8 @@ def store_row(
     axes = [1 + order.index(d) for d in kept] or [0]
     row_map = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
     in_bounds = ir.ArrayAttr.get([ir.BoolAttr.get(d not in ragged) for d in kept or [-1]])
-    vector.TransferWriteOp(
+    op = vector.TransferWriteOp(
         None, row_vector, buffer, [row, *columns], ir.AffineMapAttr.get(row_map), in_bounds=in_bounds
     )
+    if kept:  # a partial result may be one number, which does not say along which dimensions it is written
+        op.attributes[DIMS] = ir.DenseI64ArrayAttr.get(kept)

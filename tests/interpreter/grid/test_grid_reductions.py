@@ -127,3 +127,13 @@ def test_rows_of_a_cube_with_transposed_vectors() -> None:
     expected = (y.sum() / 2, y, y.min((1, 2)), np.exp(y - y.max(2, keepdims=True)))
     for result, wanted in zip(mf.fuse(across, target="interpret")(x), expected, strict=True):
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_partial_result_that_is_one_number():
+    """`x < x` is false everywhere, whatever x is, and so is the partial result of any of it."""
+    x, y = np.ones((24, 3), bool), np.arange(72, dtype=np.float32).reshape(24, 3)
+    w = np.ones(3, np.float32)
+    fused = mf.fuse(lambda x, y, w: ((x < x).any(axis=1), y @ w), target="interpret", grid_reduction="grid_sync")
+    found, product = fused(x, y, w)
+    assert not np.asarray(found).any()
+    np.testing.assert_array_equal(np.asarray(product), y @ w)

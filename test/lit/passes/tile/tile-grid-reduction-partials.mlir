@@ -9,7 +9,7 @@
 // CHECK-DAG: #[[READ:.*]] = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
 // CHECK-LABEL: func.func private @pairs_0_kernel(
 // CHECK-SAME: %[[PARTIALS:[a-z0-9]+]]: memref<4x3x64xf32>
-// CHECK: vector.transfer_write %{{.*}}, %[[PARTIALS]][%{{.*}}, %c0, %c0] {in_bounds = [true, true], permutation_map = #[[MAP]]} : vector<64x3xf32>, memref<4x3x64xf32>
+// CHECK: vector.transfer_write %{{.*}}, %[[PARTIALS]][%{{.*}}, %c0, %c0] {fuse.dims = array<i64: 1, 2>, in_bounds = [true, true], permutation_map = #[[MAP]]} : vector<64x3xf32>, memref<4x3x64xf32>
 // CHECK-LABEL: func.func private @pairs_0_second_stage_kernel(
 // CHECK-SAME: %[[READS:[a-z0-9]+]]: memref<4x3x64xf32> {{.*}}, %[[RESULT:[a-z0-9]+]]: memref<64x3xf32>
 // CHECK: vector.transfer_read %{{.*}}[%{{.*}}, %[[TAP:.*]], %[[COLUMN:.*]]], %{{.*}} {in_bounds = {{.*}}, permutation_map = #[[READ]]} : memref<4x3x64xf32{{.*}}>, vector<8x32x1xf32>

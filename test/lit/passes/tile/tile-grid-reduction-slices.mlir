@@ -12,7 +12,7 @@
 // CHECK: %[[NUMBER:.*]] = arith.divui %[[B]], %c2
 // CHECK: scf.for %{{.*}} = %[[NUMBER]] to %c8 step %c3
 // CHECK: vector.transfer_read %[[X]][%{{.*}}, %[[START]]], %{{.*}} {{{.*}}in_bounds = [true, true]} : memref<64x64xf32>, vector<8x32xf32>
-// CHECK: vector.transfer_write %{{.*}}, %[[PARTIALS]][%[[NUMBER]], %[[START]]] {in_bounds = [true]{{.*}}} : vector<32xf32>, memref<3x64xf32>
+// CHECK: vector.transfer_write %{{.*}}, %[[PARTIALS]][%[[NUMBER]], %[[START]]] {fuse.dims = array<i64: 1>, in_bounds = [true]} : vector<32xf32>, memref<3x64xf32>
 // CHECK-LABEL: func.func private @slices_0_second_stage_kernel(
 // CHECK-SAME: memref<3x64xf32>
 func.func @slices(%x: tensor<64x64xf32>) -> tensor<64xf32> {
@@ -42,7 +42,7 @@ func.func private @slices_0(%x: tensor<64x64xf32>) -> tensor<64xf32> attributes 
 // CHECK-LABEL: func.func private @ragged_0_kernel(
 // CHECK: vector.transfer_read {{.*}}in_bounds = [true, false]} : memref<64x52xf32>, vector<8x32xf32>
 // CHECK-NOT: arith.select
-// CHECK: vector.transfer_write {{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : vector<32xf32>, memref<3x52xf32>
+// CHECK: vector.transfer_write {{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] {fuse.dims = array<i64: 1>} : vector<32xf32>, memref<3x52xf32>
 func.func @ragged(%x: tensor<64x52xf32>) -> tensor<52xf32> {
   %0 = call @ragged_0(%x) : (tensor<64x52xf32>) -> tensor<52xf32>
   return %0 : tensor<52xf32>
