@@ -97,6 +97,7 @@ EINSUMS: list[tuple[Any, ...]] = [
     ("i,ij->j", (1000,), (1000, 70)),
     ("ij,bj,bk->ik", (8, 16), (4, 16), (4, 24)),
     ("bijk,bklj->bli", (2, 9, 16, 24), (2, 24, 20, 16)),
+    ("bijk,bklj->bli", (2, 8, 64, 72), (2, 72, 7, 64)),  # a thread has all rows of both
     ("pi,pqrs->iqrs", (16, 16), (16, 8, 9, 10)),
     ("abij,cdij->acbd", (4, 5, 8, 8), (6, 3, 8, 8)),
     ("bii->b", (4, 16, 16)),
@@ -177,6 +178,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for grid_reduction, (name, columns) in product(("last_block", "second_kernel"), product(BACKWARD, (384, 20480))):
         fused = mf.fuse(BACKWARD[name].fn, grid_reduction=grid_reduction)
         yield f"{name}, {columns} columns, {grid_reduction}", fused, BACKWARD[name].inputs(300, columns, dtype)
+    rows = cupy.ones((3, 40, 49), cupy.float16)
+    yield "flat tiles", mf.fuse(lambda x, w: (x * w[:, None] + x, x - w[:, None])), [rows, cupy.ones(40, cupy.float16)]
     for name, kept in product(("forward", "backward", "softmax"), (0, 1, 3)):  # one barrier between two visits of tiles
         case, schedule = grid_persistent.CASES[name], grid_persistent.in_rows(64, vector=8, repeats=2, kept=kept)
         fused = mf.fuse(grid_persistent.with_known_rows(case.fn), schedule=schedule)

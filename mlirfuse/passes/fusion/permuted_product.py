@@ -16,8 +16,10 @@ from mlirfuse.analysis.contractions.problem import unit_axis
 from mlirfuse.analysis.kernels import argument_attributes, body, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.dialect.attributes import GATHER, SCHEDULE, STRIDES
+from mlirfuse.dialect.gathered_view import DEFINITION as VIEW
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
@@ -201,9 +203,9 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
     parallel, pairs = set(contraction.parallel), pairs_of(kernel)
     roles = (parallel & left - right, parallel & right - left, set(contraction.summed))
     joined = all(len(dims) - sum(set(pair) <= dims for pair in pairs) <= 1 for dims in roles)
-    if tiled and joined and not _is_small(space, roles[:2]):
-        return None
     call = next(call for call, launched in known.items() if launched == kernel)
+    if tiled and joined and not (_is_small(kernel, space, roles[:2]) and not any(map(_is_viewed, call.results))):
+        return None
     arguments = [_argument(kernel, contraction, operand) for operand in operands]
     makers = [None if a is None else _maker(call.operands[a], known) for a in arguments]
     (*_, returned) = body(kernel)
@@ -223,10 +225,18 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
     )
 
 
-def _is_small(space: IterationSpace, roles: Sequence[set[int]]) -> bool:
-    """Whether a thread could have all rows of one operand meet all rows of the other."""
+def _is_small(kernel: ir.Operation, space: IterationSpace, roles: Sequence[set[int]]) -> bool:
+    """Whether a thread could have all rows of one operand meet all rows of the other; not of gathered views."""
     extents = [space.extents[d] for dims in roles for d in dims]
-    return None not in space.extents and prod(extent or 1 for extent in extents) <= MOST_SUMS
+    gathered = any(GATHER in known for known in argument_attributes(kernel))
+    return not gathered and None not in space.extents and prod(extent or 1 for extent in extents) <= MOST_SUMS
+
+
+def _is_viewed(value: ir.Value) -> bool:
+    """Whether a gathered view of a result is read, whose order products may store it in (`fuse-scatter-results`)."""
+    users = [use.owner.operation for use in value.uses]
+    reshapes = [user for user in users if user.name in RESHAPES]
+    return any(user.name == VIEW.full_name for user in users) or any(_is_viewed(user.results[0]) for user in reshapes)
 
 
 def _argument(kernel: ir.Operation, contraction: Contraction, operand: ContractionOperand) -> int | None:
