@@ -14,6 +14,8 @@ from mlirfuse.analysis.contractions.contraction import PRODUCTS
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection, through
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.analysis.segments.operations import separated
+from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import clone, defining_op, erase
 
@@ -29,7 +31,7 @@ class FuseContractSums(Pass):
     does not, of `FEWEST` elements together at least, and both vary along all that is summed over: so every element of a
     factor meets many of the other, as in a matrix product, and whatever computes contractions applies. The product is
     not rounded before it is added then, which is what a product that only a sum reads allows (`fuse-multiply-add`);
-    products in half precision are rounded, and left alone.
+    products in half precision are rounded, and left alone, and so are two operations where fusion is off.
 
     ```mlir
     %0 = linalg.generic {indexing_maps = [(i, j, k) -> (i, k), (i, j, k) -> (j, k), (i, j, k) -> (i, j, k)]}
@@ -89,6 +91,8 @@ def _contract(product: OpStructure, total: OpStructure) -> str | None:
     (value,) = product.op.results
     if len(list(value.uses)) != 1:
         return "the product is read elsewhere as well"
+    if separated([product.op], [op]):
+        return "fusion is off, and these are two operations"
     if str(ir.RankedTensorType(value.type).element_type) in ("f16", "bf16"):
         return "the product is rounded to half precision"
     reader = total.operand_axes[0] or ()
@@ -128,6 +132,8 @@ def _sum_of_products(product: ir.Operation, total: OpStructure, factors: Iterabl
     new = linalg.GenericOp(
         [op.results[0].type], values, [start], ir.ArrayAttr.get(maps), op.attributes["iterator_types"]
     )
+    if OPERATION in op.attributes:
+        new.operation.attributes[OPERATION] = op.attributes[OPERATION]
     types = [ir.RankedTensorType(value.type).element_type for value in (*values, start)]
     block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * 3)
     multiplied, added = product.regions[0].blocks[0], op.regions[0].blocks[0]

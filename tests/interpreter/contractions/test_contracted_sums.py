@@ -37,3 +37,11 @@ def test_one_kernel_without_the_product() -> None:
     assert text.startswith("1 kernel")
     assert "fuse-contract-sums: applied" in text
     assert "fuse-tile-contraction: applied" in text
+
+
+def test_two_kernels_without_fusion() -> None:
+    specs = [mf.TensorSpec((512, 256), mf.float32), mf.TensorSpec((384, 256), mf.float32)]
+    fused = mf.fuse(lambda a, b: (a[:, None] * b[None]).sum(axis=-1), fusion="off")
+    text = fused.lower(*specs).compile().explain(verbose=True)
+    assert text.startswith("2 kernels")
+    assert "fusion is off, and these are two operations" in text
