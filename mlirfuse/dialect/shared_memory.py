@@ -6,7 +6,7 @@ from math import prod
 
 from mlir import ir
 
-from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.dtypes import element_bytes
 
 ATOM_BYTES = 128
 """Bytes of a row in one swizzle atom of a ring, which `schedule.model.machine` calls `SWIZZLE_BYTES`."""
@@ -42,11 +42,6 @@ def barriers_problem(barriers: ir.Value) -> str | None:
 def stage_bytes(type_: ir.MemRefType) -> int:
     """Bytes of one stage of a ring."""
     return prod(type_.shape[1:]) * element_bytes(type_)
-
-
-def element_bytes(type_: ir.MemRefType) -> int:
-    """Bytes of one element of a memref."""
-    return from_mlir(type_.element_type).bytes
 
 
 def count_problem(op: ir.Operation, name: str) -> str | None:

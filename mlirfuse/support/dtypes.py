@@ -108,6 +108,11 @@ def from_mlir(element_type: ir.Type) -> DType:
     return _BY_MLIR[text]
 
 
+def element_bytes(type_: ir.Type) -> int:
+    """Bytes of an element of a tensor, vector or memref; raises `DTypeError`."""
+    return from_mlir(ir.ShapedType(type_).element_type).bytes
+
+
 def bytes_of(type_: ir.Type) -> int:
     """Bytes of a number, or of all elements of a vector or memref of static shape; raises `DTypeError`."""
     if isinstance(type_, ir.VectorType | ir.MemRefType):

@@ -9,7 +9,7 @@ from mlir import ir
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support import strides
-from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.reshapes import reassociation
 
 
@@ -28,7 +28,7 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
     elif reshape.name == "tensor.collapse_shape":
         after = strides.merged(before, groups, _extents(reshape.operands[0]))
     else:
-        extents, size = _extents(reshape.results[0]), _element_bytes(reshape.results[0])
+        extents, size = _extents(reshape.results[0]), element_bytes(reshape.results[0].type)
         after = strides.split(before, groups, extents)
         align = strides.split_alignment(align, before, groups, extents, size)
     if after is None:
@@ -45,7 +45,3 @@ def may_be_reversed(known: Mapping[str, ir.Attribute]) -> bool:
 def _extents(value: ir.Value) -> list[int | None]:
     type_ = ir.RankedTensorType(value.type)
     return [None if type_.is_dynamic_dim(d) else n for d, n in enumerate(type_.shape)]
-
-
-def _element_bytes(value: ir.Value) -> int:
-    return from_mlir(ir.RankedTensorType(value.type).element_type).bytes

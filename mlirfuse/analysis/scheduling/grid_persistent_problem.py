@@ -11,7 +11,7 @@ from mlirfuse.analysis.grid_persistent import EXP_SUM, MOMENTS, GridPersistentOp
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.schedule.problem import GridPersistentProblem
-from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.dtypes import element_bytes
 
 MORE = {MOMENTS: Instructions(plain=2.0), EXP_SUM: Instructions(plain=4.0, special=1.0)}
 """Instructions of an element beyond those of a joint reduction of a tile: its deviation is weighted by how many came
@@ -38,7 +38,7 @@ def grid_persistent_problem(
         first_bytes=_bytes(first),
         second_bytes=_bytes(second),
         again_bytes=_bytes([read for read in first if read in second]),
-        carried_bytes=sum(_element_bytes(result) for s in plan.reductions for result in s.op.results),
+        carried_bytes=sum(element_bytes(result.type) for s in plan.reductions for result in s.op.results),
         column_values=_column_values(plan),
         instructions=work.plain,
         special=work.special,
@@ -75,8 +75,4 @@ def _instructions(space: IterationSpace, ops: Sequence[OpStructure]) -> Instruct
 
 
 def _bytes(reads: Iterable[Read]) -> int:
-    return sum(_element_bytes(value) for value, _ in reads)
-
-
-def _element_bytes(value: ir.Value) -> int:
-    return from_mlir(ir.RankedTensorType(value.type).element_type).bytes
+    return sum(element_bytes(value.type) for value, _ in reads)

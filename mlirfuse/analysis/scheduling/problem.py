@@ -30,7 +30,7 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
-from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.dtypes import element_bytes, from_mlir
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.target import LINE, SECTOR
 
@@ -92,7 +92,7 @@ def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int
         for (op, number), axes in space.use_axes.items()
         if not depths[op] and set(axes) & space.reduced_dims and not whole <= set(axes)
     }
-    return sum(_element_bytes(value) for value in early if isinstance(value.type, ir.RankedTensorType))
+    return sum(element_bytes(value.type) for value in early if isinstance(value.type, ir.RankedTensorType))
 
 
 def _transposed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> TransposedProblem:
@@ -166,7 +166,7 @@ def _persistent_loop(
     return PersistentLoopProblem(
         dims=plan.outer_dims,
         kept=second_stage_dims(space, plan),
-        accumulator_bytes=sum(_element_bytes(s.op.results[0]) for s in plan.reductions),
+        accumulator_bytes=sum(element_bytes(s.op.results[0].type) for s in plan.reductions),
         column_bytes=sum(
             o.element_bytes
             for o in operands
@@ -199,7 +199,7 @@ def _row_reduction(space: IterationSpace, structure: OpStructure) -> RowReductio
     op = structure.op
     dims = frozenset(space.reduced.get(op, ()))
     kept = frozenset(d for d in space.loops[op] if d is not None) - dims
-    return RowReduction(dims, kept, sum(map(_element_bytes, op.results)))
+    return RowReduction(dims, kept, sum(element_bytes(result.type) for result in op.results))
 
 
 def _returns_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
@@ -207,10 +207,6 @@ def _returns_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
     late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     types = [ir.RankedTensorType(v.type).element_type for v in body(kernel)[-1].operands if v in late]
     return any(isinstance(type_, ir.F32Type | ir.F64Type) for type_ in types)
-
-
-def _element_bytes(value: ir.Value) -> int:
-    return from_mlir(ir.RankedTensorType(value.type).element_type).bytes
 
 
 class _Operand:

@@ -21,7 +21,7 @@ from mlirfuse.distribution.access import placed
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.threads.fragments import Fragments, Key
 from mlirfuse.distribution.threads.guard import Guard
-from mlirfuse.distribution.threads.scalars import add, constant, divide, equals_zero, less, minimum, multiply
+from mlirfuse.distribution.threads.scalars import add, constant, divide, less, minimum, multiply
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
 
@@ -69,14 +69,15 @@ def read_flat(d: Distributor, ops: Sequence[ir.Operation]) -> None:
         type_ = ir.VectorType(op.results[0].type)
         tile = Fragments(d.layout, tuple(type_.shape), type_.element_type)
         run = _run(d, op, op.operands[0], list(op.operands)[1:-1], tile)
-        last = multiply(arith.SubIOp(divide(run.size, run.width), constant(1)).result, run.width)
+        whole = _whole_vectors(run)
+        last = add(whole, constant(-run.width))
         places = [add(run.first, offset) for offset in _offsets(d, run)]
-        moved.append([(place, _load(run, minimum(place, last)), less(last, place)) for place in places])
+        moved.append([(_load(run, minimum(place, last)), less(place, whole)) for place in places])
         tiles.append(tile)
         runs.append(run)
     for run, loaded in zip(runs, moved, strict=True):
-        for offset, (_, value, past) in zip(_offsets(d, run), loaded, strict=True):
-            with Guard(_not(past)):
+        for offset, (value, is_whole) in zip(_offsets(d, run), loaded, strict=True):
+            with Guard(is_whole):
                 vector.StoreOp(value, run.shared, [offset], alignment=_bytes(run))
         _load_end(d, run)
     d.barrier()
@@ -100,15 +101,15 @@ def write_flat(d: Distributor, op: ir.Operation) -> None:
     for key in tile.keys():
         memref.StoreOp(tile.at(key), run.shared, [add(run.shift, _number(d, tile, key))])
     d.barrier()
-    end, most = add(run.shift, run.length), arith.SubIOp(run.length, constant(run.width)).result
+    end, starts = add(run.shift, run.length), add(run.length, constant(1 - run.width))
     for offset in _offsets(d, run):
         # Compared as unsigned, an offset before the first element is large.
-        with Guard(_not(less(most, arith.SubIOp(offset, run.shift).result))):
+        with Guard(less(arith.SubIOp(offset, run.shift).result, starts)):
             moved = vector.LoadOp(run.vector, run.shared, [offset], alignment=_bytes(run)).result
             place = add(run.first, offset)
             vector.StoreOp(moved, run.memory, [place], nontemporal=run.streaming or None, alignment=_bytes(run))
     begun = add(run.shift, d.threads.number)
-    is_first = arith.AndIOp(_not(equals_zero(run.shift)), less(begun, constant(run.width))).result
+    is_first = arith.AndIOp(less(constant(0), run.shift), less(begun, constant(run.width))).result
     ended = add(multiply(divide(end, run.width), run.width), d.threads.number)
     for place, condition in ((begun, is_first), (ended, less(ended, end))):
         with Guard(condition):
@@ -177,6 +178,11 @@ def _offsets(d: Distributor, run: _Run) -> list[ir.Value]:
     return [add(own, constant(n * d.layout.threads * run.width)) if n else own for n in range(run.slots)]
 
 
+def _whole_vectors(run: _Run) -> ir.Value:
+    """Elements of memory that are in whole vectors."""
+    return multiply(divide(run.size, run.width), run.width)
+
+
 def _load(run: _Run, place: ir.Value) -> ir.Value:
     once, nbytes = run.streaming or None, _bytes(run)
     return vector.LoadOp(run.vector, run.memory, [place], nontemporal=once, alignment=nbytes).result
@@ -187,7 +193,7 @@ def _load_end(d: Distributor, run: _Run) -> None:
     size = ir.MemRefType(run.memory.type).shape[0]
     if size != DYNAMIC and size % run.width == 0:
         return
-    place = add(multiply(divide(run.size, run.width), run.width), d.threads.number)
+    place = add(_whole_vectors(run), d.threads.number)
     offset = arith.SubIOp(place, run.first).result
     room = ir.MemRefType(run.shared.type).shape[0]
     with Guard(arith.AndIOp(less(place, run.size), less(offset, constant(room))).result):
@@ -206,8 +212,3 @@ def _number(d: Distributor, tile: Fragments, key: Key) -> ir.Value:
 
 def _bytes(run: _Run) -> int:
     return run.width * from_mlir(run.vector.element_type).bytes
-
-
-def _not(condition: ir.Value) -> ir.Value:
-    true = arith.ConstantOp(ir.IntegerType.get_signless(1), ir.BoolAttr.get(True)).result
-    return arith.XOrIOp(condition, true).result

@@ -12,7 +12,6 @@ from mlir.dialects import arith, gpu, llvm, nvvm, scf
 from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of, rows_of
 from mlirfuse.dialect.attributes import TENSOR_MAP
 from mlirfuse.dialect.gathered_view import IM2COL
-from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.async_ops.gathered_copies import Places, gathered, view_of
 from mlirfuse.lowering.async_ops.hopper import kernels_using, thread_number
@@ -28,6 +27,7 @@ from mlirfuse.lowering.kernel_func import (
 )
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import MAX_BOX, SWIZZLE_BYTES
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import erase
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"

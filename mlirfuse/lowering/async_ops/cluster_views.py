@@ -9,11 +9,11 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, memref, nvvm
 
-from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.async_ops.shared_address import shared_pointer
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import erase, ops_named
 
 LOADS = ("vector.load", "memref.load")

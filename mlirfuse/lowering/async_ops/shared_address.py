@@ -5,7 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, llvm, memref
 
-from mlirfuse.dialect.shared_memory import element_bytes, stage_bytes
+from mlirfuse.dialect.shared_memory import stage_bytes
+from mlirfuse.support.dtypes import element_bytes
 
 
 def element_address(buffer: ir.Value, index: ir.Value) -> ir.Value:

@@ -9,7 +9,6 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
 
-from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
 from mlirfuse.dialect.staged_tile import first_of
 from mlirfuse.errors import PassError
@@ -17,6 +16,7 @@ from mlirfuse.lowering.async_ops.hopper import kernels_using, thread_number
 from mlirfuse.lowering.async_ops.shared_address import shared_pointer, stage_address
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, SWIZZLE_CHUNK, WARPGROUP, WARPGROUP_ROWS
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import erase
 
 WRITE, READ, WRITE_COLUMNS = "fuse.stage_tile", "fuse.staged_tile", "fuse.stage_columns"

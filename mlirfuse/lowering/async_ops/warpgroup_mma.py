@@ -9,13 +9,13 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
 
-from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.warpgroup_mma import extents
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.async_ops.hopper import kernels_using, warpgroup_number
 from mlirfuse.lowering.async_ops.shared_address import stage_address
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import MMA_K_BYTES, SWIZZLE_BYTES, SWIZZLE_ROWS, WARPGROUP_ROWS
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import defining_op, erase
 
 SWIZZLE_128 = 1 << 62  # the layout type of a shared-memory matrix descriptor (PTX ISA, "Matrix Descriptor Format")

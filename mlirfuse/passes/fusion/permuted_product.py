@@ -204,7 +204,7 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
     roles = (parallel & left - right, parallel & right - left, set(contraction.summed))
     joined = all(len(dims) - sum(set(pair) <= dims for pair in pairs) <= 1 for dims in roles)
     call = next(call for call, launched in known.items() if launched == kernel)
-    if tiled and joined and not (_is_small(kernel, space, roles[:2]) and not any(map(_is_viewed, call.results))):
+    if tiled and joined and (any(map(_is_viewed, call.results)) or not _is_small(kernel, space, roles[:2])):
         return None
     arguments = [_argument(kernel, contraction, operand) for operand in operands]
     makers = [None if a is None else _maker(call.operands[a], known) for a in arguments]

@@ -23,12 +23,12 @@ from mlirfuse.analysis.rolling import (
     loaded_ahead,
     ordered,
 )
-from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_columns import stage_columns
 from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
 from mlirfuse.distribution.exchange.partials import forbid_unrolling
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import ops_named
 
 LONG = 1024

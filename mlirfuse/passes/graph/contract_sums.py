@@ -93,7 +93,7 @@ def _contract(product: OpStructure, total: OpStructure) -> str | None:
         return "the product is read elsewhere as well"
     if separated([product.op], [op]):
         return "fusion is off, and these are two operations"
-    if str(ir.RankedTensorType(value.type).element_type) in ("f16", "bf16"):
+    if isinstance(ir.RankedTensorType(value.type).element_type, ir.F16Type | ir.BF16Type):
         return "the product is rounded to half precision"
     reader = total.operand_axes[0] or ()
     factors = [through(reader, product.result_axes[0], axes or ()) for axes in product.operand_axes[:2]]

@@ -14,7 +14,6 @@ from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
 from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE
 from mlirfuse.dialect.module_target import target_of_module
-from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -24,7 +23,7 @@ from mlirfuse.schedule.model.exchanges import copies_bytes
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, SWIZZLE_BYTES, TENSOR_MAP_STRIDE
 from mlirfuse.schedule.model.residency import shared_left
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.support.dtypes import bytes_of, from_mlir
+from mlirfuse.support.dtypes import bytes_of, element_bytes, from_mlir
 from mlirfuse.support.rewriting import erase, nested
 from mlirfuse.target import Target
 

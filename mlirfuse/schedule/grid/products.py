@@ -12,17 +12,17 @@ from itertools import product
 from math import prod
 
 from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
-from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
+from mlirfuse.schedule.grid.shared_memory import legal_schedule
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.model.residency import allocated, resident_blocks, shared_left
+from mlirfuse.schedule.model.residency import allocated, resident_blocks
 from mlirfuse.schedule.orders.layouts import widest
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access
 from mlirfuse.schedule.predict.counts.space import known_extents
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
-from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import SECTOR, Target
 
 PIECES = (SECTOR // 2, SECTOR, 2 * SECTOR)
@@ -160,6 +160,4 @@ def _complete(
         period=PERIOD if rounds_often else 0,
         consecutive=True,
     )
-    schedule = Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan)
-    fits = persistent_loop_bytes(problem, layout, plan) <= shared_left(blocks, target)
-    return schedule if fits and check_schedule(schedule, problem.extents, problem.reduced, target) is None else None
+    return legal_schedule(problem, Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan), target)

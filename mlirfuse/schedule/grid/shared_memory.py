@@ -6,8 +6,11 @@ from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.exchanges import copies_bytes, exchange_bytes
+from mlirfuse.schedule.model.residency import shared_left
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import Target
 
 INNER_VALUES = 4
 """Numbers a row that the reductions inside of a tile exchange at a time, at most."""
@@ -42,6 +45,14 @@ def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_lo
     exchanges += _accumulator_exchange(problem.persistent_loop, layout, persistent_loop)
     exchanges += _exchange_of_rows(problem.persistent_loop, layout, persistent_loop)
     return ring + columns + exchanges + _second_stage(problem.persistent_loop, persistent_loop) + BUFFERS * 16
+
+
+def legal_schedule(problem: Problem, schedule: Schedule, target: Target) -> Schedule | None:
+    """A schedule with a persistent loop, if its blocks have the shared memory that they need; None if it is illegal."""
+    assert schedule.persistent_loop is not None
+    needed = persistent_loop_bytes(problem, schedule.layout, schedule.persistent_loop)
+    fits = needed <= shared_left(schedule.blocks_per_sm, target)
+    return schedule if fits and check_schedule(schedule, problem.extents, problem.reduced, target) is None else None
 
 
 def _row_exchange(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:

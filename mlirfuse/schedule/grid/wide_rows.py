@@ -10,15 +10,15 @@ from dataclasses import replace
 from math import prod
 
 from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
-from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
+from mlirfuse.schedule.grid.shared_memory import legal_schedule
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.grid_registers import BREADTH_BASE
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.model.residency import allocated, resident_blocks, shared_left
+from mlirfuse.schedule.model.residency import allocated, resident_blocks
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 FINER_WARPS, FINER_ELEMENTS, FINER_BLOCKS = 8, 16, 6
@@ -74,9 +74,7 @@ def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
         second_stage_reads=reads,
         period=period,
     )
-    schedule = Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan)
-    fits = persistent_loop_bytes(own, layout, plan) <= shared_left(blocks, target)
-    return schedule if fits and check_schedule(schedule, problem.extents, problem.reduced, target) is None else None
+    return legal_schedule(own, Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan), target)
 
 
 def _elements(most: int, each: int) -> int:

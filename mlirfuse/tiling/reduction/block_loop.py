@@ -395,5 +395,6 @@ class BlockLoop:
     def _store_partial(self, s: OpStructure, partial: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
         """Stores a reduction's partial in its workspace row, or adds it atomically."""
         order = partial_dims(self.space, s, self.schedule)
-        start, ragged = [index(0)] * self.space.rank, self._ragged_slice
-        store_row(partial, order, buffer, row, self._in_slice(start), ragged, atomically=self._uses_atomics)
+        start = self._in_slice([index(0)] * self.space.rank)
+        columns, ragged = [start[d] for d in order], self._ragged_slice
+        store_row(partial, order, buffer, row, columns, ragged, atomically=self._uses_atomics)

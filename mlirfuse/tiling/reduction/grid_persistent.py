@@ -15,7 +15,6 @@ from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.memory.workspaces import RESIDENT, SCRATCH, SEMAPHORES
 from mlirfuse.dialect.attributes import (
     COOPERATIVE,
-    DIMS,
     WORKSPACE,
     WORKSPACE_EXTENTS,
     WORKSPACE_OPERANDS,
@@ -36,7 +35,7 @@ from mlirfuse.tiling.program import (
     tile_offsets,
 )
 from mlirfuse.tiling.reduction.kept_tiles import KeptTiles, read_twice, rings_of
-from mlirfuse.tiling.reduction.reduction_ops import apply, mask_of, subtract
+from mlirfuse.tiling.reduction.reduction_ops import apply, mask_of, store_row, subtract
 from mlirfuse.tiling.reduction.statistics import Parts, Statistic, statistic_of
 from mlirfuse.tiling.sync.semaphores import grid_barrier
 from mlirfuse.tiling.tiles import Shape, broadcast, index, zero
@@ -287,23 +286,7 @@ class _Block:
             for number, part in enumerate(parts):
                 kept = () if number < s.uniform else self.plan.kept
                 tile = broadcast(part, tuple(n if d in kept else 1 for d, n in enumerate(self.tile)))
-                element = ir.VectorType(tile.type).element_type
-                row = vector.ShapeCastOp(ir.VectorType.get([self.tile[d] for d in kept] or [1], element), tile).result
-                buffer = next(buffers)
-                indices = [self.member, *self._row_start(s, number)]
-                axes = range(1, 1 + len(kept)) if kept else (0,)
-                exprs = [ir.AffineExpr.get_dim(axis) for axis in axes]
-                bounds = [d not in self.ragged for d in kept] or [True]
-                op = vector.TransferWriteOp(
-                    None,
-                    row,
-                    buffer,
-                    indices,
-                    ir.AffineMapAttr.get(ir.AffineMap.get(len(indices), 0, exprs)),
-                    in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(inside) for inside in bounds]),
-                )
-                if kept:
-                    op.operation.attributes[DIMS] = ir.DenseI64ArrayAttr.get(list(kept))
+                store_row(tile, kept, next(buffers), self.member, self._row_start(s, number), self.ragged)
 
     def _row_start(self, statistic: Statistic, number: int) -> list[ir.Value]:
         """Where the slice's numbers of a part begin in a row of the workspace."""

@@ -93,7 +93,7 @@ def store_row(
     order: Sequence[int],
     buffer: ir.Value,
     row: ir.Value,
-    offsets: Sequence[ir.Value],
+    columns: Sequence[ir.Value],
     ragged: frozenset[int],
     *,
     atomically: bool = False,
@@ -102,10 +102,10 @@ def store_row(
 
     Args:
         partial: the tile, with the rank of the iteration space.
-        order: the dimension along each axis of the row, see `partial_dims`.
+        order: the dimension along each axis of the row, see `partial_dims`; empty for a number.
         buffer: the workspace.
         row: the row's number, an index.
-        offsets: the tile's first index in each dimension of the space.
+        columns: where the tile begins along each axis of the row.
         ragged: dimensions in which the tile may reach past the end of the row.
         atomically: whether to add.
     """
@@ -113,12 +113,11 @@ def store_row(
     # The vector has the kept dimensions only, so that it is not treated as a tile of the iteration space.
     shape = [vector_type.shape[d] for d in kept] or [1]
     row_vector = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), partial).result
-    columns = [offsets[d] for d in order]
     if atomically:
         accumulate(row_vector, buffer, [row, *columns])
         return
     axes = [1 + order.index(d) for d in kept] or [0]
-    row_map = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
+    row_map = ir.AffineMap.get(1 + len(columns), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
     in_bounds = ir.ArrayAttr.get([ir.BoolAttr.get(d not in ragged) for d in kept or [-1]])
     op = vector.TransferWriteOp(
         None, row_vector, buffer, [row, *columns], ir.AffineMapAttr.get(row_map), in_bounds=in_bounds
