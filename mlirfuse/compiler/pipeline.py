@@ -37,7 +37,8 @@ other uses stays, and is then computed twice from shared operands."""
 
 TILE = (
     "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
-    "fuse-stage-results,fuse-stage-residuals,fuse-tile-grid-reduction,fuse-tile-grid-persistent,fuse-tile-persistent,fuse-tile-chunked,"
+    "fuse-stage-results,fuse-stage-residuals,fuse-prefetch-residuals,"
+    "fuse-tile-grid-reduction,fuse-tile-grid-persistent,fuse-tile-persistent,fuse-tile-chunked,"
     f"canonicalize{{{{region-simplify=disabled disable-patterns={ADDITIONS_STAY}}}}},cse,"
     "fuse-pack-live-values,fuse-spill-to-shared"
 )

@@ -49,6 +49,15 @@ TF32 = "tf32"
 
 def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices: int) -> str | None:
     """Why a stage of a ring cannot hold a tile of an array, or None; also used by `fuse.async_store`."""
+    if problem := source_problem(tensor, dims, indices):
+        return problem
+    if ir.MemRefType(tensor.type).element_type != ir.MemRefType(ring.type).element_type:
+        return f"elements of {tensor.type} and {ring.type} differ"
+    return None
+
+
+def source_problem(tensor: ir.Value, dims: Sequence[int], indices: int) -> str | None:
+    """Why a tensor map has no tiles along two dimensions of an array, or None; also used by `fuse.prefetch_tile`."""
     if not isinstance(tensor.type, ir.MemRefType):
         return f"{tensor.type} must be a memref in global memory"
     type_ = ir.MemRefType(tensor.type)
@@ -56,8 +65,6 @@ def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices:
         return f"{indices} indices for {type_}"
     if len(dims) != 2 or dims[0] == dims[1] or min(dims) < 0 or max(dims) >= type_.rank:
         return f"dims {list(dims)} must be two dimensions of {type_}"
-    if type_.element_type != ir.MemRefType(ring.type).element_type:
-        return f"elements of {type_} and {ring.type} differ"
     if type_.get_strides_and_offset()[0][dims[1]] != 1:
         return f"the stride of dimension {dims[1]} of {type_} must be 1"
     return None

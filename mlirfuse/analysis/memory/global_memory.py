@@ -52,7 +52,15 @@ def reads_global_memory(op: ir.Operation) -> bool:
 
 
 _READS = frozenset(
-    {"fuse.async_load", "fuse.prefetch_rows", "memref.dim", "memref.load", "vector.load", "vector.maskedload"}
+    {
+        "fuse.async_load",
+        "fuse.prefetch_rows",
+        "fuse.prefetch_tile",
+        "memref.dim",
+        "memref.load",
+        "vector.load",
+        "vector.maskedload",
+    }
 )
 """Ops that only read the memory of a memref operand, or its shape."""
 

@@ -30,7 +30,8 @@ from mlirfuse.schedule.model.machine import MAX_BOX, SWIZZLE_BYTES
 from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import erase
 
-LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
+LOAD, STORE, STORE_WAIT, PREFETCH = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait", "fuse.prefetch_tile"
+LOWERED = (LOAD, STORE, STORE_WAIT, PREFETCH)
 EVICT_FIRST = 0x12F0000000000000  # the encoded L2 policy evict-first, for data that is read once
 
 
@@ -67,7 +68,8 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class LowerAsyncCopies(Pass):
-    """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte swizzle atom of the stage.
+    """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte swizzle atom of the stage, and
+    `fuse.prefetch_tile` to one prefetch for each 128 bytes of a row.
 
     Requires a target of sm_90a, and sources that are arguments of the kernel. The kernel gets one more argument, a
     pointer to a tensor map, for each box shape in which an argument is copied. The argument's `fuse.tensor_map`
@@ -84,15 +86,14 @@ class LowerAsyncCopies(Pass):
       nvvm.cp.async.bulk.tensor.shared.cluster.global %atom, %map, %barrier, box[%k, %m] : !llvm.ptr<7>, !llvm.ptr
     ```
 
-    Raises `TargetError` for another target, and `PassError` for a source that is no argument or a stage of more than
-    256 rows.
+    Raises `TargetError` for another target, and `PassError` for a source that is no argument or more than 256 rows.
     """
 
     name: ClassVar[str] = "lower-async-copies"
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in kernels_using(module, frozenset((LOAD, STORE, STORE_WAIT)), lambda target: target.has_tma):
+        for func, ops in kernels_using(module, frozenset(LOWERED), lambda target: target.has_tma):
             copies, waits = ([op for op in ops if (op.name == STORE_WAIT) == is_wait] for is_wait in (False, True))
             needed = [_tensor_map(func, op) for op in copies]
             maps = list(dict.fromkeys(needed))
@@ -101,7 +102,7 @@ class LowerAsyncCopies(Pass):
                 pointers = _add_arguments(func, maps)
             for op, tensor_map in zip(copies, needed, strict=True):
                 with ir.InsertionPoint(op), op.location:
-                    (_load if op.name == LOAD else _store)(op, tensor_map, pointers[maps.index(tensor_map)])
+                    LOWERINGS[op.name](op, tensor_map, pointers[maps.index(tensor_map)])
                 erase(op)
             for op in waits:
                 with ir.InsertionPoint(op), op.location:
@@ -116,22 +117,30 @@ class LowerAsyncCopies(Pass):
 def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
     """The tensor map that an op needs."""
     arguments = list(entry_block(func).arguments)[: len(parameters(func))]
-    tensor, ring = op.operands[0], ir.MemRefType(op.operands[1].type)
-    view = gathered(op)
+    tensor, view = op.operands[0], gathered(op)
     if view is not None:
         tensor = view.operands[0]
     if tensor not in arguments:
         raise PassError("an asynchronous copy needs a kernel argument as its array in global memory", where=op)
-    _, rows, _ = ring.shape
+    rows, columns = _tile(op)
     if rows > MAX_BOX:
-        raise PassError(f"a stage has {rows} rows, and the TMA copies {MAX_BOX} at most", where=op)
+        raise PassError(f"a tile has {rows} rows, and the TMA copies {MAX_BOX} at most", where=op)
     if view is not None:
         return _map_of_view(view, op, arguments.index(tensor))
     row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
     outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
-    copied = rows if op.name == STORE else rows_of(op) // peers_of(op)
-    box = (SWIZZLE_BYTES // element_bytes(ring), copied, *(1 for _ in outer))
+    copied = rows_of(op) // peers_of(op) if op.name == LOAD else rows
+    box = (min(columns, SWIZZLE_BYTES // element_bytes(tensor.type)), copied, *(1 for _ in outer))
     return TensorMap(arguments.index(tensor), (column, row, *outer), box, TF32 in op.attributes)
+
+
+def _tile(op: ir.Operation) -> tuple[int, int]:
+    """Rows and columns of a stage, or of a tile that is prefetched."""
+    if op.name == PREFETCH:
+        rows, columns = ir.DenseI64ArrayAttr(op.attributes["tile"])
+    else:
+        _, rows, columns = ir.MemRefType(op.operands[1].type).shape
+    return rows, columns
 
 
 def _map_of_view(view: ir.Operation, op: ir.Operation, argument: int) -> TensorMap:
@@ -201,6 +210,29 @@ def _store(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
     nvvm.cp_async_bulk_commit_group()
 
 
+def _prefetch(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
+    _, *indices = op.operands
+    _, columns = _tile(op)
+    for first in range(0, columns, tensor_map.box[0]):
+        nvvm.cp_async_bulk_tensor_prefetch(pointer, _coordinates(indices, tensor_map, first), [])
+
+
+LOWERINGS = {LOAD: _load, STORE: _store, PREFETCH: _prefetch}
+"""What lowers an op that needs a tensor map."""
+
+
+def _coordinates(
+    indices: Sequence[ir.Value], tensor_map: TensorMap, first_column: int = 0, first_row: ir.Value | None = None
+) -> list[ir.Value]:
+    """The coordinates of a box of a tile (i32), the innermost first."""
+    place = [indices[d] for d in tensor_map.dims]
+    if first_column:
+        place[0] = arith.addi(place[0], arith.constant(ir.IndexType.get(), first_column))
+    if first_row is not None:
+        place[1] = arith.addi(place[1], first_row)
+    return [arith.index_cast(ir.IntegerType.get_signless(32), value) for value in place]
+
+
 def _swizzle_atoms(
     ring: ir.Value,
     stage: ir.Value,
@@ -209,15 +241,10 @@ def _swizzle_atoms(
     first_row: ir.Value | None = None,
 ) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
     """Yields the pointer in shared memory and the coordinates, the innermost first, of each swizzle atom of a stage."""
-    i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
     atoms, pointer_of = _atoms(ring, stage, tensor_map, first_row)
     for atom in range(atoms):
-        place = [indices[d] for d in tensor_map.dims]
-        if atom:
-            place[0] = arith.addi(place[0], arith.constant(index, atom * tensor_map.box[0]))
-        if first_row is not None:
-            place[1] = arith.addi(place[1], first_row)
-        yield pointer_of(atom), [arith.index_cast(i32, value) for value in place]
+        coordinates = _coordinates(indices, tensor_map, atom * tensor_map.box[0], first_row)
+        yield pointer_of(atom), coordinates
 
 
 def _atoms(

@@ -7,17 +7,13 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
-from mlirfuse.analysis.memory.strided_views import may_be_reversed
-from mlirfuse.dialect.attributes import ALIGN, WORKSPACE
+from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.model.machine import MAX_RANK, TENSOR_MAP_STRIDE
-from mlirfuse.support.rewriting import backward_slice, nested, number_of
+from mlirfuse.support.rewriting import nested, number_of
 from mlirfuse.tiling.contractions.residual_subtiles import ResidualSubtiles, stage_residual
-from mlirfuse.tiling.memory import alignment
-from mlirfuse.tiling.slot_ring import read_indices
+from mlirfuse.tiling.contractions.tile_source import tile_source
 
 PURE = frozenset({"arith", "math"})
 """Dialects whose ops work on tiles element by element."""
@@ -84,71 +80,23 @@ class FuseStageResiduals(Pass):
 def _plan(
     kernel: ir.Operation, role: ir.Operation, read: ir.Operation, used_rings: set[ir.Value]
 ) -> ResidualSubtiles | str:
-    mapped = _mapped(kernel, read)
-    if isinstance(mapped, str):
-        return mapped
-    dims, transposed = mapped
-    tile_loop = read.parent if read.parent != role else None
-    if tile_loop is not None and (tile_loop.name != "scf.for" or tile_loop.parent != role):
-        return "not every block reads the tile"
-    own = [op.operation for op in read.block.operations]
-    made = backward_slice(read_indices(read), own)
-    addressing = tuple(op for op in own if op in made)
-    if tile_loop is None and addressing:
-        return "the consumers compute the tile's position"
-    given = {value for op in addressing for value in op.operands} | set(read_indices(read))
-    known = [read.block.arguments[0]] if tile_loop is not None else []
-    if any(
-        isinstance(v.owner, ir.Block) and v.owner.owner in (tile_loop, role) and v not in known for v in given
-    ) or any(op.regions for op in addressing):
-        return "the producer does not know the tile's position"
-    results = _results_of(read, transposed=transposed)
+    source = tile_source(kernel, role, read)
+    if isinstance(source, str):
+        return source
+    if not isinstance(element := ir.MemRefType(read.operands[0].type).element_type, ir.FloatType):
+        return f"elements of {element} are no floating-point numbers"
+    is_inside = all(ir.BoolAttr(inside).value for inside in read.attributes["in_bounds"])
+    if not (is_inside or number_of(read.operands[-1]) == 0):
+        return "the tile is padded with another number than zero"
+    results = _results_of(read, transposed=source.transposed)
     if not results:
         return "no staged result of its type and memory order is computed elementwise from it"
     rings = {ring: writes for ring, writes in results.items() if ring not in used_rings}
     for ring, writes in rings.items():
         if ir.MemRefType(ring.type).shape[0] == consumer_groups_of(role) * len(writes):
             offsets = tuple(ir.IntegerAttr(write.attributes["offset"]).value for write in writes)
-            return ResidualSubtiles(ring, offsets, dims, tuple(writes), addressing, transposed)
+            return ResidualSubtiles(ring, offsets, tuple(writes), source)
     return "the result has fewer stages than subtiles" if rings else "another input tile uses the result's stages"
-
-
-def _mapped(kernel: ir.Operation, read: ir.Operation) -> tuple[tuple[int, int], bool] | str:
-    """The source's dimensions along which a stage's rows and columns run, and whether these are the tile's columns and
-    rows; or why no tensor map can copy the tile.
-    """
-    source, tile = read.operands[0], ir.VectorType(read.results[0].type)
-    type_, arguments = ir.MemRefType(source.type), list(kernel.regions[0].blocks[0].arguments)
-    results = list(ir.AffineMapAttr(read.attributes["permutation_map"]).value.results)[-2:]
-    if len(results) < 2 or not all(isinstance(result, ir.AffineDimExpr) for result in results):
-        return "a row or a column is broadcast"
-    row, column = (ir.AffineDimExpr(result).position for result in results)
-    if source not in arguments or any(
-        use.owner.name in ("fuse.async_store", "vector.transfer_write") for use in source.uses
-    ):
-        return "the source is not a read-only argument"
-    attributes = argument_attributes(kernel)[arguments.index(source)]
-    align = attributes.get(ALIGN)
-    if WORKSPACE in attributes or align is None:
-        return "the source is not aligned, or other blocks write it"
-    strides, _ = type_.get_strides_and_offset()
-    transposed = strides[column] != 1 and strides[row] == 1
-    if transposed:
-        row, column = column, row
-    if (
-        strides[column] != 1
-        or alignment(type_, column, ir.IntegerAttr(align).value) < TENSOR_MAP_STRIDE
-        or 0 in strides
-        or type_.rank > MAX_RANK
-        or may_be_reversed(attributes)
-    ):
-        return f"a tensor map cannot describe {type_}"
-    is_inside = all(ir.BoolAttr(inside).value for inside in read.attributes["in_bounds"])
-    if not isinstance(type_.element_type, ir.FloatType):
-        return f"elements of {type_.element_type} are no floating-point numbers"
-    if tile.rank < 2 or len(read.operands) != 2 + type_.rank or not (is_inside or number_of(read.operands[-1]) == 0):
-        return "the tile has a mask, or is padded with another number than zero"
-    return (row, column), transposed
 
 
 def _results_of(read: ir.Operation, *, transposed: bool) -> dict[ir.Value, list[ir.Operation]]:

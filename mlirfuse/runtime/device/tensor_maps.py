@@ -22,7 +22,7 @@ KEPT = 256
 
 # Of the CUDA driver API: CUtensorMapDataType, -Swizzle, -L2promotion, -FloatOOBfill, -Interleave.
 _DATA_TYPES = {"float16": 6, "float32": 7, "bfloat16": 9}
-_DATA_TYPES |= {"float8_e4m3fn": 0, "float8_e5m2": 0, "int8": 0}  # unsigned bytes
+_DATA_TYPES |= {"float8_e4m3fn": 0, "float8_e5m2": 0, "int8": 0, "uint8": 0, "bool": 0}  # unsigned bytes
 _DATA_TYPES |= {"int32": 3}
 _TF32 = 11
 _NO_INTERLEAVE, _SWIZZLE_128, _FILL_ZERO = 0, 3, 0

@@ -17,7 +17,8 @@ from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 from mlirfuse.dialect.shared_memory import stage_bytes
 from mlirfuse.dialect.staged_tile import staged_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
-from mlirfuse.support.rewriting import clone, erase
+from mlirfuse.support.rewriting import erase
+from mlirfuse.tiling.contractions.tile_source import TileSource, producer_loop
 from mlirfuse.tiling.slot_ring import read_indices
 from mlirfuse.tiling.tiles import index
 
@@ -29,18 +30,14 @@ class ResidualSubtiles:
     Attributes:
         ring: the stages of the result's subtiles, for each consumer group.
         offsets: first column of each subtile in the tile.
-        dims: the source's dimensions along which a stage's rows and columns run.
         writes: the `fuse.stage_tile` ops of the result, one for each subtile.
-        addressing: ops that compute the tile's indices in the persistent loop.
-        transposed: whether a stage's rows are columns of the tile.
+        source: where the tile is; a stage's rows and columns run along its dimensions.
     """
 
     ring: ir.Value
     offsets: tuple[int, ...]
-    dims: tuple[int, int]
     writes: tuple[ir.Operation, ...]
-    addressing: tuple[ir.Operation, ...]
-    transposed: bool
+    source: TileSource
 
 
 def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtiles) -> None:
@@ -62,17 +59,15 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtile
             consumer_group = role.regions[0].blocks[0].arguments[0] if consumer_groups > 1 else index(0)
             _receive(read, plan, landed, _first_stage(consumer_group, subtiles), phase)
         _release_stages(tile_loop, plan, free, consumer_group, warpgroups)
-        (other,) = [op.operation for op in role.regions[1].blocks[0].operations if op.operation.name == "scf.for"]
         producer, (consumer_group, phase) = _carry_values(
-            other, [lambda: index(0), _parity], lambda carried: _next_tile(carried[0], carried[1], consumer_groups)
+            producer_loop(role),
+            [lambda: index(0), _parity],
+            lambda carried: _next_tile(carried[0], carried[1], consumer_groups),
         )
         with ir.InsertionPoint.at_block_terminator(producer.regions[0].blocks[0]):
-            mapping = {_variable(tile_loop): _variable(producer)}
-            for op in plan.addressing:
-                clone(op, mapping)
+            starts = plan.source.starts(read, tile_loop, producer)
             # A wait with parity 1 on a fresh barrier returns at once: the first tile of each group needs no release.
             mbarrier_wait(free, consumer_group, _other(phase))
-            starts = [mapping.get(start, start) for start in read_indices(read)]
             _copy(read, plan, landed, _first_stage(consumer_group, subtiles), starts)
         erase(read)
 
@@ -95,7 +90,7 @@ def _receive(read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first
     """Emits the consumers' waits for all subtiles and the read of the subtiles as one tile."""
     for number in range(len(plan.offsets)):
         mbarrier_wait(landed, _advanced(first, number), parity)
-    (tile,) = staged_tile(plan.ring, first, [read.results[0].type], plan.offsets, transposed=plan.transposed)
+    (tile,) = staged_tile(plan.ring, first, [read.results[0].type], plan.offsets, transposed=plan.source.transposed)
     read.results[0].replace_all_uses_with(tile)
 
 
@@ -105,10 +100,10 @@ def _copy(
     """Emits the producer's copies of all subtiles."""
     for number, offset in enumerate(plan.offsets):
         stage, start = _advanced(first, number), list(starts)
-        axis = plan.dims[0 if plan.transposed else 1]
+        axis = plan.source.dims[0 if plan.source.transposed else 1]
         start[axis] = _advanced(start[axis], offset)
         mbarrier_expect(landed, stage, stage_bytes(ir.MemRefType(plan.ring.type)))
-        async_load(read.operands[0], plan.ring, stage, landed, start, plan.dims)
+        async_load(read.operands[0], plan.ring, stage, landed, start, plan.source.dims)
 
 
 def _release_stages(

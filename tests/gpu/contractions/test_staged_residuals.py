@@ -9,6 +9,7 @@ from tests.support.contractions.residuals import (
     SCHEDULES,
     gate,
     later_result,
+    masked,
     residual,
     residual_inputs,
     residual_results,
@@ -45,6 +46,12 @@ def check(fn, schedule, m, n, k):
 def test_tiles_come_through_the_stages_of_results(fn, schedule):
     for m, n, k in SIZES:
         check(fn, SCHEDULES[schedule], m, n, k)
+
+
+@pytest.mark.parametrize("schedule", [*SCHEDULES, None])
+def test_tiles_of_other_types_are_prefetched(schedule):
+    for m, n, k in ((648, 208, 72), (8, 80, 8), (4104, 2048, 520), (130, 200, 64)):
+        check(masked, SCHEDULES[schedule] if schedule else None, m, n, k)
 
 
 @pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)

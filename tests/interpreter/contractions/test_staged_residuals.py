@@ -16,6 +16,7 @@ from tests.support.contractions.residuals import (
     SCHEDULES,
     gate,
     later_result,
+    masked,
     residual,
     residual_inputs,
     residual_results,
@@ -39,6 +40,16 @@ def test_tiles_come_through_the_stages_of_results(
     assert "fuse.staged_tile" in str(module)
     results = interpreter.run(module, fn.__name__, inputs, order="random", resident=resident)
     np.testing.assert_array_equal(results[0], residual_results(fn, inputs)[0])
+
+
+@combined({"schedule": SCHEDULES}, turns={"stage": ["tile", "gpu"], "resident": [2, 4]})
+def test_tiles_of_other_types_are_prefetched(schedule: str, stage: str, resident: int) -> None:
+    """A factor in float32 and a mask; the extents are such that tensor maps describe both."""
+    inputs = residual_inputs(masked, 328, 208, 72)
+    module = module_at(stage, masked, specs_of(inputs), SCHEDULES[schedule])
+    assert str(module).count("fuse.prefetch_tile") == 2
+    results = interpreter.run(module, "masked", inputs, order="random", resident=resident)
+    np.testing.assert_array_equal(results[0], residual_results(masked, inputs)[0])
 
 
 @combined(

@@ -35,6 +35,12 @@ def later_result(x, w, r):
     return y, y + r
 
 
+def masked(x, w, r, keep):
+    """Tiles of other types than the result's."""
+    y = mf.matmul(x, w.mT, dtype=mf.float32) * r
+    return mf.where(keep, y, 1.0).astype(x.dtype)
+
+
 def swapped(schedule: mf.Schedule) -> mf.Schedule:
     """The schedule with tiles of the transposed result."""
     assert schedule.contraction is not None
@@ -63,6 +69,8 @@ def residual_inputs(fn: Callable[..., Any], m: int, n: int, k: int) -> list[np.n
     rng = np.random.default_rng(5)
     shapes = [(m, k), (n, k), *[(m, n)] * (fn.__code__.co_argcount - 2)]
     arrays = [rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes]
+    if fn is masked:
+        return [*arrays[:2], arrays[2].astype(np.float32), arrays[3] > 0]
     return [a.astype(np.float32) if fn is single and number > 1 else a for number, a in enumerate(arrays)]
 
 
@@ -73,4 +81,6 @@ def residual_results(fn: Callable[..., Any], inputs: list[np.ndarray]) -> list[n
         return [y + others[0], y * others[1]]
     if fn is later_result:
         return [y, y + others[0]]
+    if fn is masked:
+        return [np.where(others[1] > 0, y * others[0], 1.0)]
     return [y * others[0] if fn is gate else y + others[0]]

@@ -87,7 +87,7 @@ gpu.module @some_rows [#nvvm.target<chip = "sm_90a">] {
 gpu.module @too_many_rows [#nvvm.target<chip = "sm_90a">] {
   gpu.func @too_many_rows(%x: memref<?x512xbf16>, %i: index)
       workgroup(%ring : memref<2x264x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
-    // expected-error @below {{a stage has 264 rows, and the TMA copies 256 at most}}
+    // expected-error @below {{a tile has 264 rows, and the TMA copies 256 at most}}
     "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
         : (memref<?x512xbf16>, memref<2x264x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
     gpu.return
@@ -162,6 +162,28 @@ gpu.module @rounded [#nvvm.target<chip = "sm_90a">] {
         : (memref<?x512xf32>, memref<2x64x32xf32, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
     "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
         : (memref<?x512xf32>, memref<2x64x32xf32, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @prefetch [#nvvm.target<chip = "sm_90a">] {
+  // A tile is prefetched in pieces of 128 bytes a row; rows of fewer bytes are one piece.
+  // CHECK-LABEL: gpu.func @prefetch(
+  // CHECK-SAME: %[[WIDE:[a-z0-9]+]]: !llvm.ptr {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 32, 128, 1>, dims = array<i64: 2, 1, 0>}}
+  // CHECK-SAME: %[[MASK:[a-z0-9]+]]: !llvm.ptr {fuse.tensor_map = {arg = 1 : i64, box = array<i64: 64, 128>, dims = array<i64: 1, 0>}})
+  gpu.func @prefetch(%r: memref<3x?x512xf32>, %mask: memref<?x512xi1>, %b: index, %m: index, %n: index) kernel {
+    // CHECK: nvvm.cp.async.bulk.tensor.prefetch %[[WIDE]], box[%[[N:.*]], %[[M:.*]], %[[B:.*]]] :
+    // CHECK: %[[NEXT:.*]] = arith.constant 32 : index
+    // CHECK: arith.addi %{{.*}}, %[[NEXT]] : index
+    // CHECK: nvvm.cp.async.bulk.tensor.prefetch %[[WIDE]], box[
+    // CHECK: nvvm.cp.async.bulk.tensor.prefetch %[[MASK]], box[
+    // CHECK-NOT: prefetch
+    "fuse.prefetch_tile"(%r, %b, %m, %n) {dims = array<i64: 1, 2>, tile = array<i64: 128, 64>}
+        : (memref<3x?x512xf32>, index, index, index) -> ()
+    "fuse.prefetch_tile"(%mask, %m, %n) {dims = array<i64: 0, 1>, tile = array<i64: 128, 64>}
+        : (memref<?x512xi1>, index, index) -> ()
     gpu.return
   }
 }

@@ -158,7 +158,7 @@ func.func @declined(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memref<
     %v = vector.transfer_read %V[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
     // expected-remark @below {{the source is not a read-only argument}}
     %c = vector.transfer_read %C[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
-    // expected-remark @below {{the tile has a mask, or is padded with another number than zero}}
+    // expected-remark @below {{the tile is padded with another number than zero}}
     %p = vector.transfer_read %R[%c64, %c0], %one {in_bounds = [false, true]} : memref<128x128xf16>, vector<128x128xf16>
     // expected-remark @below {{no staged result of its type and memory order is computed elementwise from it}}
     %q = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : memref<128x128xf16>, vector<128x128xf16>
