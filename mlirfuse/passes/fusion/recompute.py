@@ -24,6 +24,7 @@ from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values, replaced_if
 from mlirfuse.target import Target
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
@@ -160,15 +161,17 @@ class _Exchange:
     Attributes:
         values: the host's values that could be recomputed, each with its value in the first kernel.
         ops: the first kernel's ops that compute it, in program order.
-        leaves: the inputs of these ops: arguments and reduction results of the first kernel.
+        leaves: the inputs of these ops: arguments and reduction results of the first kernel, or what these are rounded
+            to.
     """
 
     def __init__(self, call: ir.Operation, maker: ir.Operation, reader_call: ir.Operation, reader: ir.Operation):
         self.call, self.maker, self.reader_call, self.reader = call, maker, reader_call, reader
         self.returned = dict(zip(call.results, body(maker)[-1].operands, strict=True))
         read = [v for v in dict.fromkeys(reader_call.operands) if v in self.returned]
-        self.values = {v: self.returned[v] for v in read if not _is_leaf(self.returned[v])}
-        self.ops, self.leaves = _slice(self.values.values())
+        ends: dict[ir.Value, frozenset[ir.Value]] = {}
+        self.values = {v: self.returned[v] for v in read if self.returned[v] not in _ends(self.returned[v], ends)}
+        self.ops, self.leaves = _slice(self.values.values(), ends)
 
     def obstacle(self) -> str | None:
         """Why the values cannot be recomputed, or None."""
@@ -306,13 +309,44 @@ def _is_leaf(value: ir.Value) -> bool:
     return structure is not None and bool(structure.reduction_loops)
 
 
-def _slice(values: Iterable[ir.Value]) -> tuple[list[ir.Operation], list[ir.Value]]:
-    """The elementwise ops that compute values, producers first, and the leaves of these expressions."""
+def _ends(value: ir.Value, known: dict[ir.Value, frozenset[ir.Value]]) -> frozenset[ir.Value]:
+    """Where a recomputed expression ends, such that the first kernel writes few bytes for it.
+
+    These are leaves; but where a reduction's result, which is written and read, is rounded to fewer bytes than it and
+    the arguments beside it have, the expression ends behind the rounding. What is broadcast to a value's extents is too
+    small to count.
+
+    Args:
+        value: of the first kernel.
+        known: the answers of before, which are added to.
+    """
+    if value not in known:
+        if _is_leaf(value):
+            known[value] = frozenset((value,))
+        else:
+            below = frozenset[ir.Value]().union(*(_ends(v, known) for v in read_values(value.owner.operation)))
+            like = [end for end in below if _extents(end) == _extents(value)]
+            wide = sum(element_bytes(end.type) * (1 if _is_argument(end) else 2) for end in like)
+            narrower = not all(map(_is_argument, like)) and 2 * element_bytes(value.type) < wide
+            known[value] = frozenset((value,)) if narrower else below
+    return known[value]
+
+
+def _extents(value: ir.Value) -> tuple[int, ...] | None:
+    """Of an array; None of a number."""
+    return tuple(ir.ShapedType(value.type).shape) if isinstance(value.type, ir.ShapedType) else None
+
+
+def _slice(
+    values: Iterable[ir.Value], known: dict[ir.Value, frozenset[ir.Value]]
+) -> tuple[list[ir.Operation], list[ir.Value]]:
+    """The elementwise ops that compute values, producers first, and the ends of these expressions."""
     ops: dict[ir.Operation, None] = {}
     leaves: dict[ir.Value, None] = {}
+    ends = frozenset[ir.Value]().union(*(_ends(value, known) for value in values))
 
     def visit(value: ir.Value) -> None:
-        if _is_leaf(value):
+        if value in ends:
             leaves[value] = None
             return
         op = value.owner.operation
