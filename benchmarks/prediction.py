@@ -28,7 +28,13 @@ from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.schedule.predict import Prediction, predict
-from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
+from mlirfuse.schedule.problem import (
+    PersistentLoopProblem,
+    Problem,
+    RowReduction,
+    SharedInstructions,
+    TransposedProblem,
+)
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 
@@ -326,15 +332,24 @@ def _problem(plain: dict[str, Any]) -> Problem:
     parts: dict[str, Any] = {name: _loop(plain[name]) for name in ("persistent_loop", "finer_loop") if plain.get(name)}
     if plain.get("transposed"):
         parts["transposed"] = TransposedProblem(**plain["transposed"])
-    parts |= {name: tuple(plain[name]) for name in ("extents", "repeated", "hints") if name in plain}
+    parts |= {name: _tuple(value) for name, value in plain.items() if isinstance(value, list)}
     parts["reduced"] = frozenset(plain["reduced"])
     parts["reductions"] = _reductions(plain.get("reductions", ()))
+    parts["shared_instructions"] = tuple(
+        SharedInstructions(frozenset(shared["dims"]), shared["instructions"], shared["special"])
+        for shared in plain.get("shared_instructions", ())
+    )
     parts["arrays"] = tuple(_array(array) for array in plain.get("arrays", ()))
     return Problem(**{name: value for name, value in (plain | parts).items() if name in FIELDS})
 
 
 def _array(plain: dict[str, Any]) -> ArrayAccess:
-    return ArrayAccess(**plain | {name: tuple(plain[name]) for name in ("dims", "strides")})
+    return ArrayAccess(**{name: _tuple(value) for name, value in plain.items()})
+
+
+def _tuple(value: Any) -> Any:
+    """A list of JSON as the tuple that it was, and those inside of it."""
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
 def _loop(plain: dict[str, Any]) -> PersistentLoopProblem:

@@ -50,7 +50,7 @@ GPU = (
     "fuse-distribute,fuse-resolve-gathers,fuse-resolve-scatters,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,"
     "fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch,fuse-launch-dependents,"
-    "fuse-assign-l2-policies,fuse-narrow-bounds"
+    "fuse-assign-l2-policies,fuse-narrow-bounds,fuse-unroll-loops"
 )
 """Tile programs to one thread's code."""
 

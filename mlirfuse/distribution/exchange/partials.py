@@ -136,6 +136,11 @@ def forbid_unrolling(loop: scf.ForOp) -> None:
     loop.operation.attributes[LOOP_ANNOTATION] = annotation
 
 
+def unroll(loop: ir.Operation, count: int) -> None:
+    """Has LLVM make one step of `count` steps of a loop."""
+    loop.attributes[LOOP_ANNOTATION] = ir.Attribute.parse(f"#llvm.loop_annotation<unroll = <count = {count} : i32>>")
+
+
 def tree(values: Sequence[ir.Value], combine: Combine) -> ir.Value:
     """Combines values pairwise."""
     level = list(values)

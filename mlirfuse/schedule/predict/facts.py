@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-LOADS_AHEAD = 4
-"""Loads of a thread that ptxas has under way at once in a loop over chunks that only adds up: it unrolls the loop."""
-
 ACCESS_INSTRUCTIONS, STRIDE_INSTRUCTIONS = 5, 3
 """Instructions of an access to memory: itself, its address, and its predicate or conversion; and what an address takes
 more where strides are known at run time only."""

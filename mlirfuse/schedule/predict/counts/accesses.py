@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.predict.counts.shared_columns import missing
 from mlirfuse.schedule.predict.counts.space import tiles
+from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR
@@ -47,20 +49,30 @@ class Traffic:
         )
 
 
-def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: Sequence[int]) -> Traffic:
+def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: Sequence[int], device: Device) -> Traffic:
     """The accesses of a whole grid, one block a tile.
+
+    Of arrays that are broadcast, such as weights, an SM's blocks read the same elements: from its L1, where all of
+    these fit.
 
     Args:
         schedule: of an elementwise kernel.
         arrays: those that it reads and writes.
         extents: of the iteration space.
+        device: that it runs on.
     """
     blocks = tiles(extents, schedule.tile, range(len(extents)))
-    total = Traffic()
+    sms = min(blocks, device.machine.sms)
+    total, again, operands = Traffic(), 0.0, 0
     for array in arrays:
-        layout = layout_of(schedule, array)
-        total += _of_block(array, layout, schedule, extents, blocks)
-    return total
+        moved = _of_block(array, layout_of(schedule, array), schedule, extents, blocks)
+        own = array.bytes * array.elements(extents)
+        if not array.written and moved.read > own * sms:
+            again += moved.read - own * sms
+            operands += own
+            moved = replace(moved, read=own * sms)
+        total += moved
+    return replace(total, read=total.read + again * missing(operands, device.target.shared_per_sm))
 
 
 def strided(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> Traffic:

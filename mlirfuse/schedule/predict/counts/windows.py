@@ -36,7 +36,7 @@ def add_sliding_traffic(
     read = [a for a in problem.arrays if not a.written]
     work.read = _bytes(read, extents)
     work.written = _bytes([a for a in problem.arrays if a.written], extents)
-    moved = traffic(schedule, read, extents)
+    moved = traffic(schedule, read, extents, device)
     work.l2_read, work.l2_written, work.l1 = max(work.read, moved.read), work.written, moved.l1
     if not plan.consecutive:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from mlirfuse.schedule.model.loop_loads import steps_at_once
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.predict.counts.accesses import strided
 from mlirfuse.schedule.predict.counts.exchanges import exchanges
@@ -26,7 +27,7 @@ from mlirfuse.schedule.predict.counts.space import (
     wastes,
 )
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import LOADS_AHEAD, LOST
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOST
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -66,14 +67,14 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.l1 = (read * (1 + again) + written) * lines
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
-    fragments = layout.elements_per_thread / width
+    reads, writes = arrays(problem)
     # A pass that stores waits for its loads in every step: ptxas moves no load before a store.
-    rounds = max(1.0, steps * fragments / max(LOADS_AHEAD, fragments))
+    step = (problem.instructions + ACCESS_INSTRUCTIONS * accesses(reads, width)) * layout.elements_per_thread
+    rounds = max(1.0, steps / steps_at_once(layout.elements_per_thread / width, step))
     more = (reductions - 1) * rounds + (again - reductions + 1) * steps
     work.rounds = rounds + more * farther
     work.l2_rounds = more * (far - farther)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
-    reads, writes = arrays(problem)
     count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
     count += add_strided(work, strided(schedule, problem, extents), reads=1 + again * far, passes=1 + again) / covered
     add_elements(work, problem, covered, count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.loop_loads import LOADS_AHEAD
 from mlirfuse.schedule.predict.counts.accesses import strided, traffic
 from mlirfuse.schedule.predict.counts.exchanges import exchanges
 from mlirfuse.schedule.predict.counts.instructions import (
@@ -25,7 +26,6 @@ from mlirfuse.schedule.predict.counts.space import (
     wastes,
 )
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import LOADS_AHEAD
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -56,7 +56,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     if problem.column_bytes and reductions:
         columns_traffic(work, schedule, problem, extents, device)
     if problem.arrays and layout.is_alone(problem.reduced):
-        moved = traffic(schedule, problem.arrays, extents)
+        moved = traffic(schedule, problem.arrays, extents, device)
         work.l2_read, work.l2_written, work.l1, work.shared = moved.read, moved.written, moved.l1, moved.shared
         count = moved.instructions * WARP / covered
         # Arrays that are broadcast over part of the space are smaller than that, and the results of reductions are not

@@ -1,0 +1,92 @@
+// RUN: mlirfuse-opt --fuse-unroll-loops --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+// RUN: mlirfuse-opt --fuse-unroll-loops --fuse-unroll-loops --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=TWICE
+
+gpu.module @sums [#nvvm.target<chip = "sm_90a">] {
+  // One load of an array a step: four steps become one. A loop of three steps is unrolled whole, one that loads twice
+  // from an array half as often.
+  // CHECK-DAG: #[[FOUR_TIMES:.*]] = #llvm.loop_unroll<count = 4 : i32>
+  // CHECK-DAG: #[[THRICE:.*]] = #llvm.loop_unroll<count = 3 : i32>
+  // CHECK-DAG: #[[TWO_TIMES:.*]] = #llvm.loop_unroll<count = 2 : i32>
+  // CHECK-DAG: #[[FIRST:.*]] = #llvm.loop_annotation<unroll = #[[FOUR_TIMES]]>
+  // CHECK-DAG: #[[SECOND:.*]] = #llvm.loop_annotation<unroll = #[[THRICE]]>
+  // CHECK-DAG: #[[THIRD:.*]] = #llvm.loop_annotation<unroll = #[[TWO_TIMES]]>
+  // CHECK-LABEL: gpu.func @sums
+  // CHECK: } {llvm.loop_annotation = #[[FIRST]]}
+  // CHECK: } {llvm.loop_annotation = #[[SECOND]]}
+  // CHECK: } {llvm.loop_annotation = #[[THIRD]]}
+  // REMARK: fuse-unroll-loops: applied: 4 steps are one, whose loads are under way together
+  // TWICE: fuse-unroll-loops: declined: the loop says how it is to be unrolled
+  gpu.func @sums(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c256 = arith.constant 256 : index
+    %c768 = arith.constant 768 : index
+    %zero = arith.constant dense<0.0> : vector<4xf32>
+    %a = scf.for %i = %c0 to %n step %c256 iter_args(%sum = %zero) -> (vector<4xf32>) {
+      %v = vector.load %x[%i] : memref<?xf32>, vector<4xf32>
+      %next = arith.addf %sum, %v : vector<4xf32>
+      scf.yield %next : vector<4xf32>
+    }
+    %b = scf.for %i = %c0 to %c768 step %c256 iter_args(%sum = %a) -> (vector<4xf32>) {
+      %v = vector.load %x[%i] : memref<?xf32>, vector<4xf32>
+      %next = arith.addf %sum, %v : vector<4xf32>
+      scf.yield %next : vector<4xf32>
+    }
+    %c = scf.for %i = %c0 to %n step %c256 iter_args(%sum = %b) -> (vector<4xf32>) {
+      %v = vector.load %x[%i] : memref<?xf32>, vector<4xf32>
+      %w = vector.load %x[%c768] : memref<?xf32>, vector<4xf32>
+      %vw = arith.mulf %v, %w : vector<4xf32>
+      %next = arith.addf %sum, %vw : vector<4xf32>
+      scf.yield %next : vector<4xf32>
+    }
+    vector.store %c, %y[%c0] : memref<?xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @none [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @none
+  // REMARK: fuse-unroll-loops: declined: none has no loop
+  gpu.func @none(%x: memref<?xf32>) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @others [#nvvm.target<chip = "sm_90a">] {
+  // A loop that stores, one that loads enough, and one that only reads shared memory.
+  // CHECK-LABEL: gpu.func @others
+  // CHECK-NOT: llvm.loop_annotation
+  // REMARK: fuse-unroll-loops: declined: a step has a memref.store
+  // REMARK: fuse-unroll-loops: declined: the loads of a step are many, or its code is long
+  // REMARK: fuse-unroll-loops: declined: a step loads nothing from device memory
+  gpu.func @others(%x: memref<?xf32>, %y: memref<?xf32>, %n: index)
+      workgroup(%shared : memref<1024xf32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    scf.for %i = %c0 to %n step %c1 {
+      %v = memref.load %x[%i] : memref<?xf32>
+      memref.store %v, %y[%i] : memref<?xf32>
+    }
+    %a = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (f32) {
+      %v = memref.load %x[%i] : memref<?xf32>
+      %w = memref.load %x[%c0] : memref<?xf32>
+      %t = memref.load %x[%c1] : memref<?xf32>
+      %vw = arith.mulf %v, %w : f32
+      %vwt = arith.mulf %vw, %t : f32
+      %next = arith.addf %sum, %vwt : f32
+      scf.yield %next : f32
+    }
+    %b = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %a) -> (f32) {
+      %v = memref.load %shared[%i] : memref<1024xf32, #gpu.address_space<workgroup>>
+      %next = arith.addf %sum, %v : f32
+      scf.yield %next : f32
+    }
+    memref.store %b, %y[%c0] : memref<?xf32>
+    gpu.return
+  }
+}
