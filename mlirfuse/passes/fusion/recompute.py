@@ -32,11 +32,12 @@ from mlirfuse.tiling.kernel_signature import change_signature, default_attribute
 
 @dataclass(frozen=True)
 class FuseRecompute(Pass):
-    """Copies elementwise ops from the kernel that stores their results into a kernel that reads them.
+    """Copies ops from the kernel that stores their results into a kernel that reads them.
 
     Requires kernels on tensors, called by a host function. A reader can recompute values that the producer computes
-    elementwise from its inputs, or from reduction results that it can return. The ops are copied if the kernels are
-    then predicted to take less time together (`schedule/predict`). Where several kernels read the values, either all
+    elementwise from its inputs, or from reduction results that it can return, rounded where they are; and reductions of
+    what it reads in any case, such as the maxima of its rows. The ops are copied if the kernels are then predicted to
+    take less time together (`schedule/predict`). Where several kernels read the values, either all
     recompute them, and the producer stores them no longer, or only those do that take less time themselves. A value
     that the host returns or views is written in any case. `fuse-prologues` handles contractions, whose operands would
     be computed many times. Where fusion is off (`fuse.operation`), only kernels of one operation exchange ops.
@@ -156,7 +157,7 @@ def _launches(module: ir.Operation, function: ir.Operation) -> dict[str, tuple[i
 
 
 class _Exchange:
-    """Two launches, the second of which reads elementwise results of the first.
+    """Two launches, the second of which reads results of the first that it can compute.
 
     Attributes:
         values: the host's values that could be recomputed, each with its value in the first kernel.
@@ -170,6 +171,7 @@ class _Exchange:
         self.returned = dict(zip(call.results, body(maker)[-1].operands, strict=True))
         read = [v for v in dict.fromkeys(reader_call.operands) if v in self.returned]
         ends: dict[ir.Value, frozenset[ir.Value]] = {}
+        _let_reduce([self.returned[v] for v in read], ends)
         self.values = {v: self.returned[v] for v in read if self.returned[v] not in _ends(self.returned[v], ends)}
         self.ops, self.leaves = _slice(self.values.values(), ends)
 
@@ -330,6 +332,22 @@ def _ends(value: ir.Value, known: dict[ir.Value, frozenset[ir.Value]]) -> frozen
             narrower = not all(map(_is_argument, like)) and 2 * element_bytes(value.type) < wide
             known[value] = frozenset((value,)) if narrower else below
     return known[value]
+
+
+def _let_reduce(read: Sequence[ir.Value], known: dict[ir.Value, frozenset[ir.Value]]) -> None:
+    """Has the reader reduce too what it reads as whole arrays in any case, beside the result of the reduction.
+
+    Args:
+        read: values of the first kernel that the reader reads.
+        known: answers of `_ends`, which are added to.
+    """
+    whole = frozenset[ir.Value]().union(*(_ends(value, known) for value in read))
+    for value in read:
+        if _is_leaf(value) and not _is_argument(value):
+            inputs = [v for v in read_values(value.owner.operation) if _extents(v)]
+            below = frozenset[ir.Value]().union(*(_ends(v, known) for v in inputs))
+            if below and below <= whole - {value}:
+                known[value] = below
 
 
 def _extents(value: ir.Value) -> tuple[int, ...] | None:

@@ -56,7 +56,17 @@ def epilogue_seconds(grid: ContractionGrid) -> float:
     if contraction.split == 1:
         written = prod(side / count for side, count in zip(grid.sides, grid.counts, strict=True)) * work.written
         results = max(results, _parts(grid) * written / machine.dram_bandwidth_per_sm)
-    return max(results, special_seconds(grid)) + _computing_seconds(grid) + _loading_seconds(grid)
+    return max(results, special_seconds(grid)) + _computing_seconds(grid) + _loading_seconds(grid) + _joining(grid)
+
+
+def _joining(grid: ContractionGrid) -> float:
+    """Time in which a block hands over partial results of a reduction over several tiles: all its threads wait until
+    they are visible, and for the number of blocks that have come before.
+    """
+    over = zip(grid.swapped(*grid.problem.reduced_over), grid.counts, strict=True)
+    if not any(reduced and count > 1 for reduced, count in over):
+        return 0.0
+    return grid.machine.message_latency + grid.machine.atomic_latency
 
 
 def _parts(grid: ContractionGrid) -> float:
