@@ -102,6 +102,7 @@ def described(schedule: Schedule) -> str:
             f"{contraction.consumer_groups} groups" if contraction.consumer_groups > 1 else "",
             f"cluster {contraction.cluster}" if contraction.cluster > 1 else "",
             "swapped" if contraction.swapped else "",
+            "arguments staged" if contraction.argument_stages else "",
         ]
     else:
         twice = schedule.grid_persistent

@@ -22,9 +22,9 @@ from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.gathered_view import gather_of
 from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.errors import PassError
-from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import TENSOR_MAP_STRIDE, WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.dtypes import element_bytes, from_mlir
 
 
 def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ContractionProblem:
@@ -48,6 +48,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     batch = tuple(space.extents[d] for d in contraction.batch)
     reads = tuple((d in operands[0].axes, d in operands[1].axes) for d in contraction.batch)
     expected = expected_extents(kernel, space)
+    residual = _residual(kernel, space, contraction)
     found = ContractionProblem(
         batch=batch,
         m=space.extents[contraction.m],
@@ -75,7 +76,8 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             )
             for f in operands
         ),
-        residual_bytes=_residual_bytes(kernel, space, contraction),
+        residual_bytes=0 if residual is None else element_bytes(residual.type),
+        staged_arguments=_staged_arguments(kernel, space, contraction, residual),
         scattered=(not set(units[0]) <= set(tiled[0]), not set(units[1]) <= set(tiled[1])),
         batch_reads=() if all(map(all, reads)) else reads,
         one_array=operands[0].source == operands[1].source,
@@ -107,24 +109,51 @@ def _scatters(kernel: ir.Operation) -> bool:
     return any(scatter_of(value) is not None for value in body(kernel)[-1].operands)
 
 
-def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:
-    """Bytes of an element of an argument that the epilogue reads in the order of a result of the same type; 0 if there
-    is no such argument, and where results are scattered, through no subtiles that an argument could share.
+def _arguments_beside(
+    kernel: ir.Operation, space: IterationSpace, contraction: Contraction
+) -> list[tuple[ir.Value, Axes]]:
+    """The arguments that the epilogue reads beside every element of the product, each once for an order of its axes."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    found = dict.fromkeys((op.operands[number], tuple(axes)) for (op, number), axes in space.use_axes.items())
+    return [
+        (value, axes)
+        for value, axes in found
+        if value in arguments
+        and {contraction.m, contraction.n} <= set(axes)
+        and not set(contraction.summed) & set(axes)
+    ]
+
+
+def _residual(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ir.Value | None:
+    """An argument that the epilogue reads in the order of a result of the same type; None if there is no such argument,
+    and where results are scattered, through no subtiles that an argument could share.
     """
     if _scatters(kernel):
-        return 0
+        return None
     results = {ir.RankedTensorType(result).element_type for result in _results(kernel)}
-    arguments = list(kernel.regions[0].blocks[0].arguments)
-    for (op, number), axes in space.use_axes.items():
-        value = op.operands[number]
-        if value not in arguments or not {contraction.m, contraction.n} <= set(axes):
-            continue
-        if set(contraction.summed) & set(axes):
-            continue
-        element = ir.RankedTensorType(value.type).element_type
-        if element in results and axes[unit_axis(kernel, value, axes)] == contraction.n:
-            return from_mlir(element).bytes
-    return 0
+    for value, axes in _arguments_beside(kernel, space, contraction):
+        is_like = ir.RankedTensorType(value.type).element_type in results
+        if is_like and axes[unit_axis(kernel, value, axes)] == contraction.n:
+            return value
+    return None
+
+
+def _staged_arguments(
+    kernel: ir.Operation, space: IterationSpace, contraction: Contraction, residual: ir.Value | None
+) -> tuple[int, ...]:
+    """Bytes of an element of the arguments in floating point that the epilogue reads beside, but for the residual, and
+    whose rows are aligned as tensor maps need.
+    """
+    beside = _arguments_beside(kernel, space, contraction)
+    others = [(value, axes) for value, axes in beside if residual is None or value != residual]
+    return tuple(
+        element_bytes(value.type)
+        for value, axes in others
+        if isinstance(ir.RankedTensorType(value.type).element_type, ir.F16Type | ir.BF16Type | ir.F32Type)
+        and GATHER not in _attributes(kernel, value)
+        and not may_be_reversed(_attributes(kernel, value))
+        and _aligned_bytes(kernel, value, axes, (contraction.m, contraction.n)) == TENSOR_MAP_STRIDE
+    )
 
 
 def _results(kernel: ir.Operation) -> list[ir.Type]:
@@ -199,14 +228,16 @@ def _attributes(kernel: ir.Operation, argument: ir.Value) -> dict[str, ir.Attrib
 
 
 def _row_bytes(kernel: ir.Operation, operand: ContractionOperand, contraction: Contraction) -> int:
-    """Bytes to which every row of an operand's tiles is aligned, 16 at most; those of an element where the operand's
-    memory is contiguous along a dimension in which tiles have one element.
+    """`_aligned_bytes` of an operand's tiles."""
+    return _aligned_bytes(kernel, operand.source, operand.axes, (contraction.m, contraction.n, contraction.k))
+
+
+def _aligned_bytes(kernel: ir.Operation, argument: ir.Value, axes: Axes, tiled: Sequence[int]) -> int:
+    """Bytes to which every row of an argument's tiles is aligned, 16 at most; those of an element where the memory is
+    contiguous along a dimension in which tiles have one element.
     """
-    argument, tiled = operand.source, (contraction.m, contraction.n, contraction.k)
-    arguments = list(kernel.regions[0].blocks[0].arguments)
-    attributes = argument_attributes(kernel)[arguments.index(argument)]
-    tensor = ir.RankedTensorType(argument.type)
-    if operand.axes[unit_axis(kernel, argument, operand.axes)] not in tiled:
+    attributes, tensor = _attributes(kernel, argument), ir.RankedTensorType(argument.type)
+    if axes[unit_axis(kernel, argument, axes)] not in tiled:
         return from_mlir(tensor.element_type).bytes
     known = attributes.get(ALIGN)
     base = WIDEST_ACCESS if known is None else ir.IntegerAttr(known).value

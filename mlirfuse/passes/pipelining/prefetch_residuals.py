@@ -83,26 +83,20 @@ def _source(kernel: ir.Operation, role: ir.Operation, read: ir.Operation) -> Til
     source = tile_source(kernel, role, read)
     if isinstance(source, str):
         return source
-    rows, columns = _extents(read, source)
+    rows, columns = source.extents(ir.VectorType(read.results[0].type))
     if columns * element_bytes(read.operands[0].type) % TENSOR_MAP_STRIDE or rows > MAX_BOX:
         return f"a tile of {rows} rows of {columns} elements has no whole units of {TENSOR_MAP_STRIDE} bytes"
     return source
 
 
 def _prefetch(role: ir.Operation, read: ir.Operation, source: TileSource) -> None:
-    block = role.regions[1].blocks[0]
+    block, array = role.regions[1].blocks[0], read.operands[0]
+    extents = source.extents(ir.VectorType(read.results[0].type))
     with read.location:
         if read.parent == role:
             with ir.InsertionPoint.at_block_begin(block):
-                prefetch_tile(read.operands[0], read_indices(read), source.dims, _extents(read, source))
+                prefetch_tile(array, read_indices(read), source.dims, extents)
             return
         loop = producer_loop(role)
         with ir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]):
-            starts = source.starts(read, read.parent, loop)
-            prefetch_tile(read.operands[0], starts, source.dims, _extents(read, source))
-
-
-def _extents(read: ir.Operation, source: TileSource) -> tuple[int, int]:
-    """Rows and columns of the tile in memory."""
-    rows, columns = list(ir.VectorType(read.results[0].type).shape)[-2:]
-    return (columns, rows) if source.transposed else (rows, columns)
+            prefetch_tile(array, source.starts(read, read.parent, loop), source.dims, extents)

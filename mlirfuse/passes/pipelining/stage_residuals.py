@@ -8,12 +8,17 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import nested, number_of
-from mlirfuse.tiling.contractions.residual_subtiles import ResidualSubtiles, stage_residual
-from mlirfuse.tiling.contractions.tile_source import tile_source
+from mlirfuse.schedule.model.machine import MAX_BOX, SWIZZLE_BYTES, SWIZZLE_ROWS
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.support.dtypes import bytes_of, element_bytes
+from mlirfuse.support.rewriting import nested, number_of, ops_named
+from mlirfuse.target import Target
+from mlirfuse.tiling.contractions.residual_subtiles import ResidualSubtiles, argument_ring, stage_residual
+from mlirfuse.tiling.contractions.tile_source import TileSource, tile_source
 
 PURE = frozenset({"arith", "math"})
 """Dialects whose ops work on tiles element by element."""
@@ -27,7 +32,8 @@ class FuseStageResiduals(Pass):
     `fuse-stage-results` has staged. A `vector.transfer_read` of the consumers is replaced where a tensor map can
     describe its source, an argument that the kernel does not write; where a result of the same type, tile and memory
     layout is computed from it elementwise; and where each subtile of that result has a stage. So the copy needs no
-    further shared memory, and each warp overwrites only elements that it has read itself, without a barrier. The
+    further shared memory, and each warp overwrites only elements that it has read itself, without a barrier. Other
+    tiles get stages of their own where the schedule has `argument_stages`. The
     producer starts the copies behind those of the tile's operands. In a persistent loop it first waits until the stores
     of the tile before have read the stages.
 
@@ -66,19 +72,18 @@ class FuseStageResiduals(Pass):
             for role in roles:
                 used_rings: set[ir.Value] = set()
                 for read in [op for op in nested(role) if op.name == "vector.transfer_read"]:
-                    plan = _plan(kernel, role, read, used_rings)
+                    plan = _plan(kernel, role, read, used_rings, target_of_module(module))
                     if isinstance(plan, str):
                         remarks.declined(self, plan, read)
                         continue
                     used_rings.add(plan.ring)
-                    remarks.applied(
-                        self, f"{len(plan.offsets)} subtiles are loaded through the stages of a result", read
-                    )
+                    where = "the stages of a result" if plan.writes else "stages of their own"
+                    remarks.applied(self, f"{len(plan.offsets)} subtiles are loaded through {where}", read)
                     stage_residual(role, read, plan)
 
 
 def _plan(
-    kernel: ir.Operation, role: ir.Operation, read: ir.Operation, used_rings: set[ir.Value]
+    kernel: ir.Operation, role: ir.Operation, read: ir.Operation, used_rings: set[ir.Value], target: Target
 ) -> ResidualSubtiles | str:
     source = tile_source(kernel, role, read)
     if isinstance(source, str):
@@ -89,6 +94,16 @@ def _plan(
     if not (is_inside or number_of(read.operands[-1]) == 0):
         return "the tile is padded with another number than zero"
     results = _results_of(read, transposed=source.transposed)
+    plan = _in_stages_of_results(role, results, source, used_rings)
+    contraction = schedule_of(kernel).contraction
+    if isinstance(plan, str) and contraction is not None and contraction.argument_stages:
+        return _in_own_stages(kernel, role, read, source, target)
+    return plan
+
+
+def _in_stages_of_results(
+    role: ir.Operation, results: dict[ir.Value, list[ir.Operation]], source: TileSource, used_rings: set[ir.Value]
+) -> ResidualSubtiles | str:
     if not results:
         return "no staged result of its type and memory order is computed elementwise from it"
     rings = {ring: writes for ring, writes in results.items() if ring not in used_rings}
@@ -97,6 +112,24 @@ def _plan(
             offsets = tuple(ir.IntegerAttr(write.attributes["offset"]).value for write in writes)
             return ResidualSubtiles(ring, offsets, tuple(writes), source)
     return "the result has fewer stages than subtiles" if rings else "another input tile uses the result's stages"
+
+
+def _in_own_stages(
+    kernel: ir.Operation, role: ir.Operation, read: ir.Operation, source: TileSource, target: Target
+) -> ResidualSubtiles | str:
+    """A plan with stages that are allocated for it."""
+    tile = ir.VectorType(read.results[0].type)
+    rows, columns = source.extents(tile)
+    width = SWIZZLE_BYTES // element_bytes(tile)
+    if columns % width or rows % SWIZZLE_ROWS or rows > MAX_BOX:
+        return f"a tile of {rows} rows of {columns} elements is not made of whole swizzle atoms"
+    taken = sum(bytes_of(op.results[0].type) for op in ops_named(kernel, "memref.alloc"))
+    needed = consumer_groups_of(role) * rows * columns * element_bytes(tile)
+    if taken + needed > target.shared_per_block:
+        return f"of {target.shared_per_block} bytes of shared memory {taken} are taken: {needed} more are too many"
+    # A transposed subtile has some columns of the tile as its rows, and the tile's rows whole.
+    offsets, width = ((0,), columns) if source.transposed else (tuple(range(0, columns, width)), width)
+    return ResidualSubtiles(argument_ring(role, tile.element_type, rows, width, len(offsets)), offsets, (), source)
 
 
 def _results_of(read: ir.Operation, *, transposed: bool) -> dict[ir.Value, list[ir.Operation]]:

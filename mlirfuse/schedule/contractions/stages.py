@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlirfuse.schedule.model.machine import SWIZZLE_BYTES
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
@@ -38,7 +39,18 @@ def block_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
     for rows, sources in zip(extents, problem.sources, strict=True):
         staged = sum(contraction.k * size + padding for size in sources)
         ring += rows * (contraction.stages * staged + COMPUTED_SLOTS * own if sources else contraction.stages * own)
-    return ring + exchanged_bytes(schedule, problem) + SPARE_BYTES
+    return ring + exchanged_bytes(schedule, problem) + argument_stage_bytes(schedule, problem) + SPARE_BYTES
+
+
+def argument_stage_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Shared memory of the stages that arguments of the epilogue have of their own: each consumer group's whole tile,
+    in subtiles as wide as a swizzle atom.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    rows, columns = schedule.tile[-2:]
+    subtiles = sum(-(-columns * each // SWIZZLE_BYTES) for each in problem.staged_arguments)
+    return contraction.consumer_groups * subtiles * rows * SWIZZLE_BYTES if contraction.argument_stages else 0
 
 
 def exchanged_bytes(schedule: Schedule, problem: ContractionProblem) -> int:

@@ -54,6 +54,8 @@ class ContractionSchedule:
         swapped: whether the result's tile is transposed: its rows are operand B's, its columns operand A's.
         transposed_operands: whether operands in which k is contiguous are transposed on their way to shared memory, for
             threads to load a step's rows (or columns) as vectors; with `fma` only.
+        argument_stages: whether tiles that the epilogue reads, and that cannot come through stages of a result of their
+            type, have stages of their own, which the ring leaves room for; with `wgmma` only.
     """
 
     k: int
@@ -70,6 +72,7 @@ class ContractionSchedule:
     consumer_groups: int = 1
     swapped: bool = False
     transposed_operands: bool = False
+    argument_stages: bool = False
 
     @property
     def family(self) -> InstructionFamily:

@@ -17,6 +17,7 @@ from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 from mlirfuse.dialect.shared_memory import stage_bytes
 from mlirfuse.dialect.staged_tile import staged_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
+from mlirfuse.schedule.model.machine import SWIZZLE_ALIGNMENT
 from mlirfuse.support.rewriting import erase
 from mlirfuse.tiling.contractions.tile_source import TileSource, producer_loop
 from mlirfuse.tiling.slot_ring import read_indices
@@ -28,9 +29,9 @@ class ResidualSubtiles:
     """Plan for loading an epilogue's input tile through the stages of a result.
 
     Attributes:
-        ring: the stages of the result's subtiles, for each consumer group.
+        ring: the stages of the result's subtiles, for each consumer group, or of the argument's own.
         offsets: first column of each subtile in the tile.
-        writes: the `fuse.stage_tile` ops of the result, one for each subtile.
+        writes: the `fuse.stage_tile` ops of the result, one for each subtile; none of stages of its own.
         source: where the tile is; a stage's rows and columns run along its dimensions.
     """
 
@@ -72,13 +73,25 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtile
         erase(read)
 
 
+def argument_ring(role: ir.Operation, element: ir.Type, rows: int, columns: int, subtiles: int) -> ir.Value:
+    """Allocates stages for the subtiles of a tile that the epilogue reads, for each consumer group."""
+    space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
+    type_ = ir.MemRefType.get([consumer_groups_of(role) * subtiles, rows, columns], element, memory_space=space)
+    with ir.InsertionPoint(_behind_barriers(role)), role.location:
+        return memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, SWIZZLE_ALIGNMENT)).result
+
+
+def _behind_barriers(role: ir.Operation) -> ir.Operation:
+    """The op behind the last initialisation of mbarriers in front of the roles."""
+    block = [op.operation for op in role.block.operations]
+    return block[1 + max(number for number, op in enumerate(block) if op.name == "fuse.mbarrier_init")]
+
+
 def _barriers(role: ir.Operation, counts: Sequence[tuple[int, int]]) -> list[ir.Value]:
     """Allocates arrays of mbarriers after the ring's, one for each (number of barriers, arrivals) pair in `counts`."""
     space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
-    block = [op.operation for op in role.block.operations]
-    last = max(number for number, op in enumerate(block) if op.name == "fuse.mbarrier_init")
     barriers = []
-    with ir.InsertionPoint(block[last + 1]):
+    with ir.InsertionPoint(_behind_barriers(role)):
         for count, arrivals in counts:
             type_ = ir.MemRefType.get([count], i64, memory_space=space)
             barriers.append(memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, 16)).result)
@@ -109,10 +122,14 @@ def _copy(
 def _release_stages(
     tile_loop: ir.Operation, plan: ResidualSubtiles, free: ir.Value, consumer_group: ir.Value, warpgroups: int
 ) -> None:
-    """Releases the stages to the producer after the result's stores have read them.
+    """Releases the stages to the producer after the result's stores have read them, or at the tile's end.
 
     The waits for earlier stores in front of the stage writes become redundant and are erased.
     """
+    if not plan.writes:
+        with ir.InsertionPoint.at_block_terminator(tile_loop.regions[0].blocks[0]):
+            mbarrier_arrive(free, consumer_group, warpgroups)
+        return
     ops = [op.operation for op in tile_loop.regions[0].blocks[0].operations]
     stores = [number for number, op in enumerate(ops) if op.name == "fuse.async_store" and op.operands[1] == plan.ring]
     with ir.InsertionPoint(ops[stores[-1] + 1]):

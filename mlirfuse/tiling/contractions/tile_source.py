@@ -29,6 +29,11 @@ class TileSource:
     transposed: bool
     addressing: tuple[ir.Operation, ...]
 
+    def extents(self, tile: ir.VectorType) -> tuple[int, int]:
+        """Rows and columns of a tile in memory."""
+        rows, columns = list(tile.shape)[-2:]
+        return (columns, rows) if self.transposed else (rows, columns)
+
     def starts(self, read: ir.Operation, tile_loop: ir.Operation, producer: ir.Operation) -> list[ir.Value]:
         """Emits the tile's indices in the producer's loop, at the current insertion point.
 

@@ -7,6 +7,7 @@ import pytest
 import mlirfuse as mf
 from tests.support.contractions.residuals import (
     SCHEDULES,
+    argument_stages,
     gate,
     later_result,
     masked,
@@ -14,6 +15,7 @@ from tests.support.contractions.residuals import (
     residual_inputs,
     residual_results,
     single,
+    swapped,
     two_results,
 )
 from tests.support.contractions.warpgroup_schedules import warpgroup_schedule
@@ -52,6 +54,14 @@ def test_tiles_come_through_the_stages_of_results(fn, schedule):
 def test_tiles_of_other_types_are_prefetched(schedule):
     for m, n, k in ((648, 208, 72), (8, 80, 8), (4104, 2048, 520), (130, 200, 64)):
         check(masked, SCHEDULES[schedule] if schedule else None, m, n, k)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
+def test_tiles_of_other_types_have_stages_of_their_own(grid, transposed):
+    schedule = argument_stages(warpgroup_schedule(128, 64, stages=3, **grid))
+    for m, n, k in ((648, 208, 72), (8, 80, 8), (4104, 2048, 520), (130, 200, 64)):
+        check(masked, swapped(schedule) if transposed else schedule, m, n, k)
 
 
 @pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)

@@ -14,6 +14,7 @@ from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from tests.support.contractions.residuals import (
     SCHEDULES,
+    argument_stages,
     gate,
     later_result,
     masked,
@@ -48,6 +49,23 @@ def test_tiles_of_other_types_are_prefetched(schedule: str, stage: str, resident
     inputs = residual_inputs(masked, 328, 208, 72)
     module = module_at(stage, masked, specs_of(inputs), SCHEDULES[schedule])
     assert str(module).count("fuse.prefetch_tile") == 2
+    results = interpreter.run(module, "masked", inputs, order="random", resident=resident)
+    np.testing.assert_array_equal(results[0], residual_results(masked, inputs)[0])
+
+
+@combined(
+    {"grid": [{}, {"persistent": True}, {"consumer_groups": 2}], "transposed": [False, True]},
+    turns={"stage": ["tile", "gpu"], "resident": [2, 4]},
+)
+def test_tiles_of_other_types_have_stages_of_their_own(
+    grid: dict[str, Any], transposed: bool, stage: str, resident: int
+) -> None:
+    """The float32 factor; the mask, which no matrix instruction reads, is prefetched."""
+    inputs = residual_inputs(masked, 328, 208, 72)
+    schedule = argument_stages(warpgroup_schedule(64, 64, stages=3, **grid))
+    module = module_at(stage, masked, specs_of(inputs), swapped(schedule) if transposed else schedule)
+    assert "fuse.staged_tile" in str(module)
+    assert str(module).count("fuse.prefetch_tile") == 1
     results = interpreter.run(module, "masked", inputs, order="random", resident=resident)
     np.testing.assert_array_equal(results[0], residual_results(masked, inputs)[0])
 

@@ -47,6 +47,12 @@ def swapped(schedule: mf.Schedule) -> mf.Schedule:
     return replace(schedule, contraction=replace(schedule.contraction, swapped=True))
 
 
+def argument_stages(schedule: mf.Schedule) -> mf.Schedule:
+    """The schedule with stages of their own for tiles of other types than the result's."""
+    assert schedule.contraction is not None
+    return replace(schedule, contraction=replace(schedule.contraction, argument_stages=True))
+
+
 SCHEDULES = {
     "tiles": warpgroup_schedule(128, 128),
     "a subtile": warpgroup_schedule(64, 64),

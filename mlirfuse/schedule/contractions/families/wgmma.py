@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.stages import MOST_STAGES, RESULT_STAGES
+from mlirfuse.schedule.contractions.stages import MOST_STAGES, RESULT_STAGES, argument_stage_bytes
 from mlirfuse.schedule.contractions.step_times import (
     CLUSTER_WAIT,
     StepTimes,
@@ -55,6 +56,9 @@ RING_BYTES = 192 * 1024
 
 STAGED_BYTES = 224 * 1024
 """Bytes of shared memory of the ring and of staged results together."""
+
+FEWEST_STAGES = 3
+"""Stages that a ring keeps beside stages of the epilogue's arguments, at least."""
 
 DEEP_STAGES = 6
 """Stages that a ring has at least where a step along k is more than one swizzle atom."""
@@ -232,8 +236,25 @@ def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> 
             schedule = wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, atoms=atoms, consumer_groups=count)
             assert schedule.contraction is not None
             too_large = STRATEGY.check_registers(schedule.contraction, schedule.layout, 1, target)
-            if not too_large and (atoms == 1 or stages >= DEEP_STAGES):
+            if too_large:
+                continue
+            if atoms == 1 or stages >= DEEP_STAGES:
                 yield schedule
+            if problem.staged_arguments:
+                yield from _with_argument_stages(schedule, problem)
+
+
+def _with_argument_stages(schedule: Schedule, problem: ContractionProblem) -> Iterator[Schedule]:
+    """The schedule with stages of arguments of the epilogue in place of some of the ring's, if enough are left."""
+    contraction = schedule.contraction
+    assert contraction is not None
+    staged = replace(schedule, contraction=replace(contraction, argument_stages=True))
+    rows, columns = schedule.tile[-2:]
+    results = RESULT_STAGES * contraction.consumer_groups * rows * SWIZZLE_BYTES
+    room = STAGED_BYTES - results - argument_stage_bytes(staged, problem)
+    stages = min(contraction.stages, room // ((rows + columns) * contraction.k * problem.element.bytes))
+    if stages >= FEWEST_STAGES:
+        yield replace(staged, contraction=replace(contraction, argument_stages=True, stages=stages))
 
 
 def _ring_bytes(problem: ContractionProblem, m: int, n: int, consumer_groups: int) -> int:

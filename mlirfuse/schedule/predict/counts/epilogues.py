@@ -32,6 +32,12 @@ STAGED_COLUMNS = 8
 ROW_LANES = 8
 """Lanes of a warp that have the rows of a matrix instruction's result."""
 
+PART_ELEMENTS = 8
+"""Elements of a row that one access of a warp to a matrix instruction's result reaches: two of each of four lanes."""
+
+PARTS_AT_ONCE = 512
+"""Parts of lines that an SM has under way from the L2 at once: 64 KB where the parts are whole lines."""
+
 PART_BYTES = 64
 """Bytes that a store takes as long as which writes a part of a sector, where results are not staged."""
 
@@ -101,12 +107,17 @@ def _computing_seconds(grid: ContractionGrid) -> float:
 def _loading_seconds(grid: ContractionGrid) -> float:
     """Time in which a thread waits for what it loads, as much at once as it has registers for.
 
-    An argument of the type and order of a result comes through shared memory, with the operands.
+    An argument of the type and order of a result comes through shared memory, with the operands, and so do those that
+    have stages. Of others an access of a warp asks for a part of eight rows: the SM has so many parts of lines under
+    way at once.
     """
     contraction, layout, problem = grid.contraction, grid.schedule.layout, grid.problem
     copied = contraction.family.is_asynchronous and problem.residual_bytes > 0
-    loads = _elements(grid) * max(0.0, problem.work.arguments - copied)
+    staged = len(problem.staged_arguments) if contraction.argument_stages else 0
+    unstaged = max(0.0, problem.work.arguments - copied - staged)
+    loads = _elements(grid) * unstaged
     sums = accumulator_registers(layout, problem.accumulator.bytes)
     spare = consumer_registers(max(1, layout.threads // WARPGROUP)) - sums - OTHER_REGISTERS
     at_once = ROLLED if contraction.consumer_groups > 1 else max(ROLLED, spare)
-    return loads / at_once * grid.machine.dram_latency
+    parts = prod(grid.tile) / PART_ELEMENTS * unstaged
+    return max(loads / at_once, parts / PARTS_AT_ONCE) * grid.machine.dram_latency

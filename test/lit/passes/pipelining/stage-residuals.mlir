@@ -262,3 +262,50 @@ func.func @transposed(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memre
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 16>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 128>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, argument_stages = true}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// A factor of another type than the result has four subtiles of 32 columns of its own, as the schedule says; consumers
+// release them at the end of the tile.
+// CHECK-LABEL: func.func @factor
+// CHECK-SAME: %[[R:[a-z0-9]+]]: memref<1024x128xf32>
+// CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<4x128x32xf32, #gpu.address_space<workgroup>>
+// CHECK: "fuse.mbarrier_wait"(%[[LANDED:[a-z0-9_]+]], %c3, %[[PHASE:[a-z0-9_]+]])
+// CHECK-NEXT: %[[TILE:.*]] = "fuse.staged_tile"(%[[RING]], %c0) {offsets = array<i64: 0, 32, 64, 96>} : ({{.*}}) -> vector<128x128xf32>
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[TILE]]
+// CHECK: arith.xori %[[PHASE]]
+// CHECK-NEXT: "fuse.mbarrier_arrive"(%[[FREE:.*]], %c0) {warpgroups = 2 : i64}
+// CHECK-NEXT: scf.yield
+// CHECK: "fuse.mbarrier_wait"(%[[FREE]], %{{.*}}, %{{.*}})
+// CHECK: "fuse.async_load"(%[[R]], %[[RING]], %{{.*}}, %[[LANDED]], %{{.*}}, %c96) {dims = array<i64: 0, 1>}
+func.func @factor(%A: memref<1024x512xf16> {fuse.align = 16 : i64}, %B: memref<128x512xf16> {fuse.align = 16 : i64},
+                  %R: memref<1024x128xf32> {fuse.align = 16 : i64}, %C: memref<1024x128xf16>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %pad32 = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<128x128xf32>
+  scf.forall (%block) in (8) {
+    %m = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x128xf32>) {
+      %x = vector.transfer_read %A[%m, %k], %pad {in_bounds = [true, true]} : memref<1024x512xf16>, vector<128x64xf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<128x512xf16>, vector<128x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xf16>, vector<128x64xf16> into vector<128x128xf32>
+      scf.yield %next : vector<128x128xf32>
+    }
+    // expected-remark @below {{4 subtiles are loaded through stages of their own}}
+    %r = vector.transfer_read %R[%m, %c0], %pad32 {in_bounds = [true, true]} : memref<1024x128xf32>, vector<128x128xf32>
+    %y = arith.mulf %acc, %r : vector<128x128xf32>
+    %c = arith.truncf %y : vector<128x128xf32> to vector<128x128xf16>
+    vector.transfer_write %c, %C[%m, %c0] {in_bounds = [true, true]} : vector<128x128xf16>, memref<1024x128xf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
