@@ -51,7 +51,11 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     on_chip = schedule.persistence == "shared"
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
     carried = prod([layout.vector[d] * layout.repeats[d] for d in outer])  # a partial result each
-    needed = registers or held_registers(schedule, problem) + carried
+    reads, writes = arrays(problem)
+    step = (problem.instructions + ACCESS_INSTRUCTIONS * accesses(reads, width)) * layout.elements_per_thread
+    at_once = min(steps, steps_at_once(layout.elements_per_thread / width, step))
+    loading = (at_once - 1) * layout.elements_per_thread * problem.read_bytes / REGISTER_BYTES
+    needed = registers or held_registers(schedule, problem) + carried + round(loading)
     resident = device.resident(layout.threads, needed, row // layout.cluster if on_chip else 0)
     sms = device.sms(layout.cluster)
     work = Work(blocks, layout.cluster, layout.threads, resident, sms, read, written)
@@ -67,10 +71,8 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.l1 = (read * (1 + again) + written) * lines
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
-    reads, writes = arrays(problem)
     # A pass that stores waits for its loads in every step: ptxas moves no load before a store.
-    step = (problem.instructions + ACCESS_INSTRUCTIONS * accesses(reads, width)) * layout.elements_per_thread
-    rounds = max(1.0, steps / steps_at_once(layout.elements_per_thread / width, step))
+    rounds = max(1.0, steps / at_once)
     more = (reductions - 1) * rounds + (again - reductions + 1) * steps
     work.rounds = rounds + more * farther
     work.l2_rounds = more * (far - farther)
