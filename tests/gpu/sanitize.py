@@ -35,7 +35,7 @@ from tests.support.contractions.compositions import COMPOSITIONS
 from tests.support.contractions.precisions import PreciseProduct
 from tests.support.contractions.products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 from tests.support.contractions.residuals import SCHEDULES as RESIDUAL_SCHEDULES
-from tests.support.contractions.residuals import residual, residual_inputs
+from tests.support.contractions.residuals import argument_stages, masked, residual, residual_inputs
 from tests.support.contractions.warpgroup_epilogues import CASES as EPILOGUES
 from tests.support.contractions.warpgroup_epilogues import epilogue_inputs
 from tests.support.contractions.warpgroup_schedules import cluster_schedule, warpgroup_schedule
@@ -217,6 +217,9 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for label, schedule in RESIDUAL_SCHEDULES.items():
         fused = mf.fuse(residual, schedule=schedule)
         yield f"product and residual, {label}", fused, residual_inputs(residual, 648, 200, 72)
+    for label in ("persistent", "transposed, persistent", "consumer_groups"):
+        fused = mf.fuse(masked, schedule=argument_stages(RESIDUAL_SCHEDULES[label]))
+        yield f"product and stages of arguments, {label}", fused, residual_inputs(masked, 648, 208, 72)
     for name, (label, grid) in product(EPILOGUES, grids.items()):
         fused = mf.fuse(EPILOGUES[name][0], schedule=warpgroup_schedule(128, 64, **grid))
         yield f"warpgroup product with {name}{label}", fused, epilogue_inputs(name)
