@@ -26,6 +26,9 @@ from mlirfuse.dialect.stage_tile import TRANSPOSED, is_transposed, staged_shape
 
 FIRST, COLUMNS = "first", "columns"
 
+TYPES = ("f16", "bf16", "f32", "i8", "i1")
+"""Element types of tiles that are read from stages; those of one byte are not transposed."""
+
 
 def first_of(op: ir.Operation) -> int | None:
     """The first column of a stage that is read; None where all are."""

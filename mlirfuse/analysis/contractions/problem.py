@@ -21,6 +21,7 @@ from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.gathered_view import gather_of
 from mlirfuse.dialect.scatter import scatter_of
+from mlirfuse.dialect.staged_tile import TYPES
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import TENSOR_MAP_STRIDE, WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -141,15 +142,15 @@ def _residual(kernel: ir.Operation, space: IterationSpace, contraction: Contract
 def _staged_arguments(
     kernel: ir.Operation, space: IterationSpace, contraction: Contraction, residual: ir.Value | None
 ) -> tuple[int, ...]:
-    """Bytes of an element of the arguments in floating point that the epilogue reads beside, but for the residual, and
-    whose rows are aligned as tensor maps need.
+    """Bytes of an element of the arguments that the epilogue reads beside, but for the residual: of those whose type
+    stages take, and whose rows are aligned as tensor maps need.
     """
     beside = _arguments_beside(kernel, space, contraction)
     others = [(value, axes) for value, axes in beside if residual is None or value != residual]
     return tuple(
         element_bytes(value.type)
         for value, axes in others
-        if isinstance(ir.RankedTensorType(value.type).element_type, ir.F16Type | ir.BF16Type | ir.F32Type)
+        if str(ir.RankedTensorType(value.type).element_type) in TYPES
         and GATHER not in _attributes(kernel, value)
         and not may_be_reversed(_attributes(kernel, value))
         and _aligned_bytes(kernel, value, axes, (contraction.m, contraction.n)) == TENSOR_MAP_STRIDE

@@ -66,7 +66,7 @@ class Piece:
     """Values of one load or store, or of two if the elements are not adjacent.
 
     Attributes:
-        values: up to four pairs of 2-byte elements, a matrix each, or one of 4-byte elements.
+        values: up to four pairs of 2-byte elements, a matrix each, or one of 4-byte elements or of bytes.
         addresses: `!llvm.ptr<3>` of a row of a matrix, of a pair, or of each element of a pair.
         layout: the layout of matrices; None for elements.
     """
@@ -108,9 +108,13 @@ def _loaded(piece: Piece) -> list[ir.Value]:
         words = [llvm.extractvalue(i32, loaded, ir.DenseI64ArrayAttr.get([i])) for i in range(count)]
         return [llvm.bitcast(type_, word) for type_, word in zip(types, words, strict=True)]
     (type_,) = types
-    if len(piece.addresses) == 1:
-        return [llvm.LoadOp(type_, piece.addresses[0], alignment=SWIZZLE_CHUNK // 2).result]
     element = ir.VectorType(type_).element_type
+    if element == ir.IntegerType.get_signless(1):  # a byte each in memory
+        byte = ir.VectorType.get([2], ir.IntegerType.get_signless(8))
+        loaded = llvm.LoadOp(byte, piece.addresses[0], alignment=2).result
+        return [arith.trunci(type_, loaded)]
+    if len(piece.addresses) == 1:
+        return [llvm.LoadOp(type_, piece.addresses[0], alignment=2 * element_bytes(type_)).result]
     elements = [llvm.LoadOp(element, address, alignment=SWIZZLE_CHUNK // 4).result for address in piece.addresses]
     return [vector.FromElementsOp(type_, elements).result]
 
@@ -129,7 +133,8 @@ def _pieces(op: ir.Operation, values: list[ir.Value], column: ir.Value | None = 
     rows, columns = staged_shape(type_, transposed)
     pair = ir.VectorType.get([2], type_.element_type)
     fills = transposed or columns * size == SWIZZLE_BYTES
-    if not fills or size not in (2, 4) or any(value.type != pair for value in values):
+    may_be_bytes = op.name == READ and not transposed
+    if not fills or size not in ((1, 2, 4) if may_be_bytes else (2, 4)) or any(value.type != pair for value in values):
         raise PassError(f"{len(values)} vectors do not fill a swizzle atom of {type_}", where=op)
     fragments_in_row = (columns if column is None else ir.IntegerAttr(op.attributes["columns"]).value) // 8
     tiles = len(values) // (2 * fragments_in_row)
@@ -154,9 +159,11 @@ def _pieces(op: ir.Operation, values: list[ir.Value], column: ir.Value | None = 
     if column is not None:
         first = arith.divui(arith.index_cast(lane.type, column), _i32(SWIZZLE_CHUNK // size))
     for t, part in enumerate(parts):
-        yield from (_matrices if size == 2 else _pairs)(
-            lane, row, t * warpgroups * WARPGROUP_ROWS * SWIZZLE_BYTES, part, first
-        )
+        base = t * warpgroups * WARPGROUP_ROWS * SWIZZLE_BYTES
+        if size == 2:
+            yield from _matrices(lane, row, base, part, first)
+        else:
+            yield from _pairs(lane, row, base, part, first, size)
 
 
 def _warp_position(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
@@ -188,16 +195,18 @@ def _matrices(
 
 
 def _pairs(
-    lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value], before: ir.Value | None
+    lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value], before: ir.Value | None, size: int
 ) -> Iterator[Piece]:
-    """Yields pairs of 4-byte elements, each half a chunk of 16 bytes; `before` is as for `_matrices`."""
-    r, within = arith.shrui(lane, _i32(2)), arith.shrui(arith.andi(lane, _i32(3)), _i32(1))
-    half = arith.index_cast(ir.IndexType.get(), arith.muli(arith.andi(lane, _i32(1)), _i32(SWIZZLE_CHUNK // 2)))
+    """Yields pairs of elements of `size` bytes, which a chunk of 16 bytes has whole; `before` is as for `_matrices`."""
+    r, place = arith.shrui(lane, _i32(2)), arith.muli(arith.andi(lane, _i32(3)), _i32(2 * size))
+    within = arith.index_cast(ir.IndexType.get(), arith.andi(place, _i32(SWIZZLE_CHUNK - 1)))
+    position, own = arith.addi(row, within), arith.divui(place, _i32(SWIZZLE_CHUNK))
     for i, value in enumerate(values):
         column, lower = divmod(i, 2)
-        chunk = arith.addi(within, _i32(2 * column))
+        chunks, rest = divmod(8 * column * size, SWIZZLE_CHUNK)
+        chunk = arith.addi(own, _i32(chunks))
         chunk = chunk if before is None else arith.addi(chunk, before)
-        yield Piece([value], [_address(arith.addi(row, half), r, chunk, base + lower * 8 * SWIZZLE_BYTES)])
+        yield Piece([value], [_address(position, r, chunk, base + lower * 8 * SWIZZLE_BYTES + rest)])
 
 
 def _group_address(stage: ir.Value, size: int, *, alone: bool) -> ir.Value:

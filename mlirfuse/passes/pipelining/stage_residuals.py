@@ -10,12 +10,13 @@ from mlir import ir
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.dialect.stage_tile import is_transposed
+from mlirfuse.dialect.staged_tile import TYPES
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import MAX_BOX, SWIZZLE_BYTES, SWIZZLE_ROWS
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import bytes_of, element_bytes
-from mlirfuse.support.rewriting import nested, number_of, ops_named
+from mlirfuse.support.rewriting import defining_op, integer_of, nested, number_of, ops_named
 from mlirfuse.target import Target
 from mlirfuse.tiling.contractions.residual_subtiles import ResidualSubtiles, argument_ring, stage_residual
 from mlirfuse.tiling.contractions.tile_source import TileSource, tile_source
@@ -88,10 +89,8 @@ def _plan(
     source = tile_source(kernel, role, read)
     if isinstance(source, str):
         return source
-    if not isinstance(element := ir.MemRefType(read.operands[0].type).element_type, ir.FloatType):
-        return f"elements of {element} are no floating-point numbers"
     is_inside = all(ir.BoolAttr(inside).value for inside in read.attributes["in_bounds"])
-    if not (is_inside or number_of(read.operands[-1]) == 0):
+    if not (is_inside or _is_zero(read.operands[-1])):
         return "the tile is padded with another number than zero"
     results = _results_of(read, transposed=source.transposed)
     plan = _in_stages_of_results(role, results, source, used_rings)
@@ -101,10 +100,18 @@ def _plan(
     return plan
 
 
+def _is_zero(pad: ir.Value) -> bool:
+    """Whether a number is a constant that reads as zero bytes: 0 or false."""
+    maker = defining_op(pad)
+    if maker is not None and isinstance(value := maker.attributes.get("value"), ir.BoolAttr):
+        return not value.value
+    return 0 in (number_of(pad), integer_of(pad))
+
+
 def _in_stages_of_results(
     role: ir.Operation, results: dict[ir.Value, list[ir.Operation]], source: TileSource, used_rings: set[ir.Value]
 ) -> ResidualSubtiles | str:
-    if not results:
+    if not results or not isinstance(ir.MemRefType(next(iter(results)).type).element_type, ir.FloatType):
         return "no staged result of its type and memory order is computed elementwise from it"
     rings = {ring: writes for ring, writes in results.items() if ring not in used_rings}
     for ring, writes in rings.items():
@@ -121,6 +128,8 @@ def _in_own_stages(
     tile = ir.VectorType(read.results[0].type)
     rows, columns = source.extents(tile)
     width = SWIZZLE_BYTES // element_bytes(tile)
+    if str(tile.element_type) not in TYPES or (source.transposed and element_bytes(tile) == 1):
+        return f"elements of {tile.element_type} have no stages of their own, or not transposed"
     if columns % width or rows % SWIZZLE_ROWS or rows > MAX_BOX:
         return f"a tile of {rows} rows of {columns} elements is not made of whole swizzle atoms"
     taken = sum(bytes_of(op.results[0].type) for op in ops_named(kernel, "memref.alloc"))

@@ -42,15 +42,26 @@ def block_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
     return ring + exchanged_bytes(schedule, problem) + argument_stage_bytes(schedule, problem) + SPARE_BYTES
 
 
-def argument_stage_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
-    """Shared memory of the stages that arguments of the epilogue have of their own: each consumer group's whole tile,
-    in subtiles as wide as a swizzle atom.
+def staged_arguments(schedule: Schedule, problem: ContractionProblem) -> list[int]:
+    """Bytes of an element of the epilogue's arguments that have stages of their own: those whose tile has whole swizzle
+    atoms a row. Single bytes are not transposed on the way.
     """
-    contraction = schedule.contraction
+    contraction, columns = schedule.contraction, schedule.tile[-1]
     assert contraction is not None
+    if not contraction.argument_stages:
+        return []
+    return [
+        each
+        for each in problem.staged_arguments
+        if columns * each % SWIZZLE_BYTES == 0 and (each > 1 or not contraction.swapped)
+    ]
+
+
+def argument_stage_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Shared memory of these stages: each consumer group's whole tile."""
+    assert schedule.contraction is not None
     rows, columns = schedule.tile[-2:]
-    subtiles = sum(-(-columns * each // SWIZZLE_BYTES) for each in problem.staged_arguments)
-    return contraction.consumer_groups * subtiles * rows * SWIZZLE_BYTES if contraction.argument_stages else 0
+    return schedule.contraction.consumer_groups * rows * columns * sum(staged_arguments(schedule, problem))
 
 
 def exchanged_bytes(schedule: Schedule, problem: ContractionProblem) -> int:

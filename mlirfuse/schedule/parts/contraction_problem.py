@@ -34,8 +34,8 @@ class ContractionProblem:
             dimensions.
         residual_bytes: of an element of an argument that the epilogue reads beside every element of a result of its
             type; 0 where there is none.
-        staged_arguments: bytes of an element of each other argument in floating point that the epilogue reads beside
-            every element, and that a tensor map describes: `ContractionSchedule.argument_stages` are theirs.
+        staged_arguments: bytes of an element of each other argument that the epilogue reads beside every element, and
+            that a tensor map describes: `ContractionSchedule.argument_stages` are theirs.
         unmapped: whether no tensor map describes an operand, as its strides may be negative or it is a gathered view.
         step_divides: elements of k that steps copied by tensor maps must divide; 0 for any.
         batch_reads: for each batch dimension whether operands A and B have it: an operand without one is read again for

@@ -59,7 +59,7 @@ def test_tiles_of_other_types_are_prefetched(schedule):
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
 def test_tiles_of_other_types_have_stages_of_their_own(grid, transposed):
-    schedule = argument_stages(warpgroup_schedule(128, 64, stages=3, **grid))
+    schedule = argument_stages(warpgroup_schedule(64, 128, stages=3, **grid))
     for m, n, k in ((648, 208, 72), (8, 80, 8), (4104, 2048, 520), (130, 200, 64)):
         check(masked, swapped(schedule) if transposed else schedule, m, n, k)
 

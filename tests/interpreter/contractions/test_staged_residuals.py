@@ -60,13 +60,25 @@ def test_tiles_of_other_types_are_prefetched(schedule: str, stage: str, resident
 def test_tiles_of_other_types_have_stages_of_their_own(
     grid: dict[str, Any], transposed: bool, stage: str, resident: int
 ) -> None:
-    """The float32 factor; the mask, which no matrix instruction reads, is prefetched."""
+    """The float32 factor; the mask, of which rows are no whole swizzle atoms, is prefetched."""
     inputs = residual_inputs(masked, 328, 208, 72)
     schedule = argument_stages(warpgroup_schedule(64, 64, stages=3, **grid))
     module = module_at(stage, masked, specs_of(inputs), swapped(schedule) if transposed else schedule)
     assert "fuse.staged_tile" in str(module)
     assert str(module).count("fuse.prefetch_tile") == 1
     results = interpreter.run(module, "masked", inputs, order="random", resident=resident)
+    np.testing.assert_array_equal(results[0], residual_results(masked, inputs)[0])
+
+
+@combined({"grid": [{}, {"persistent": True}, {"consumer_groups": 2}]}, turns={"stage": ["tile", "gpu"]})
+def test_masks_have_stages_of_their_own(grid: dict[str, Any], stage: str) -> None:
+    """Rows of a byte an element, of 128 columns."""
+    inputs = residual_inputs(masked, 328, 208, 72)
+    schedule = argument_stages(warpgroup_schedule(64, 128, stages=2, **grid))
+    module = module_at(stage, masked, specs_of(inputs), schedule)
+    assert "x64x128xi1, #gpu.address_space<workgroup>" in str(module)
+    assert "fuse.prefetch_tile" not in str(module)
+    results = interpreter.run(module, "masked", inputs, order="random", resident=2)
     np.testing.assert_array_equal(results[0], residual_results(masked, inputs)[0])
 
 

@@ -8,7 +8,7 @@ from itertools import product
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.stages import MOST_STAGES, RESULT_STAGES, argument_stage_bytes
+from mlirfuse.schedule.contractions.stages import MOST_STAGES, RESULT_STAGES, argument_stage_bytes, staged_arguments
 from mlirfuse.schedule.contractions.step_times import (
     CLUSTER_WAIT,
     StepTimes,
@@ -253,7 +253,7 @@ def _with_argument_stages(schedule: Schedule, problem: ContractionProblem) -> It
     results = RESULT_STAGES * contraction.consumer_groups * rows * SWIZZLE_BYTES
     room = STAGED_BYTES - results - argument_stage_bytes(staged, problem)
     stages = min(contraction.stages, room // ((rows + columns) * contraction.k * problem.element.bytes))
-    if stages >= FEWEST_STAGES:
+    if stages >= FEWEST_STAGES and staged_arguments(staged, problem):
         yield replace(staged, contraction=replace(contraction, argument_stages=True, stages=stages))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.contractions.grid import ContractionGrid
+from mlirfuse.schedule.contractions.stages import staged_arguments
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.contraction_registers import (
     OTHER_REGISTERS,
@@ -113,7 +114,7 @@ def _loading_seconds(grid: ContractionGrid) -> float:
     """
     contraction, layout, problem = grid.contraction, grid.schedule.layout, grid.problem
     copied = contraction.family.is_asynchronous and problem.residual_bytes > 0
-    staged = len(problem.staged_arguments) if contraction.argument_stages else 0
+    staged = len(staged_arguments(grid.schedule, problem))
     unstaged = max(0.0, problem.work.arguments - copied - staged)
     loads = _elements(grid) * unstaged
     sums = accumulator_registers(layout, problem.accumulator.bytes)
