@@ -1,6 +1,6 @@
 """Schedules of a resident grid that visits its tiles twice: pure functions of (problem, target).
 
-Slices are narrow, so that each has few members, and wide enough for whole pairs of sectors. Where tiles stay in shared
+Slices are narrow, so that each has few members, and wide enough for whole lines. Where tiles stay in shared
 memory, a block's tiles are few and large: all of a tile is under way at once, and nothing else is.
 """
 
@@ -19,14 +19,14 @@ from mlirfuse.schedule.parts.grid_persistent import MOST_KEPT, GridPersistent
 from mlirfuse.schedule.predict.counts.space import element_bytes
 from mlirfuse.schedule.problem import GridPersistentProblem, Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.target import Target
+from mlirfuse.target import LINE, Target
 
 WARPS, REPEATS = (4, 8, 16, 32), (1, 2, 3, 4, 6, 8)
 """Warps of a block, and fragments of a thread along what is reduced."""
 
-SLICE_BYTES = 64
-"""Bytes of a row in a slice, at least, of the narrowest array: device memory is read in pairs of sectors, and blocks of
-different slices that read a half each are not in step."""
+SLICE_BYTES = LINE
+"""Bytes of a row in a slice, at least, of the narrowest array: blocks of different slices are not in step, and device
+memory is slower by half where they read a half of a line each."""
 
 MOST_BLOCKS = 4
 """Blocks of an SM, at most: more leave each less shared memory, and more partial results."""
@@ -81,7 +81,8 @@ def _layouts(problem: Problem, own: GridPersistentProblem, target: Target) -> It
 def _is_narrow(problem: Problem, fill: LayoutBuilder) -> bool:
     """Whether a slice's rows are narrower than `SLICE_BYTES`, and than those of the arrays."""
     dim = problem.vector_dim
-    return fill.left(dim) > 1 and fill.vector[dim] * fill.lanes[dim] * element_bytes(problem) < SLICE_BYTES
+    each = min((array.bytes for array in problem.whole_arrays), default=element_bytes(problem))
+    return fill.left(dim) > 1 and fill.vector[dim] * fill.lanes[dim] * each < SLICE_BYTES
 
 
 def _registers(own: GridPersistentProblem, layout: BlockedLayout) -> int:
