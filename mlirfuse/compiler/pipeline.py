@@ -13,7 +13,8 @@ from mlirfuse.passmanager.syntax import parse_pipeline
 from mlirfuse.target.instructions import FAMILIES
 
 TO_KERNELS = (
-    "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-contract-sums,fuse-unroll-sums,fuse-merge-groups,"
+    "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-contract-sums,fuse-unroll-sums,fuse-compose-gathers,"
+    "fuse-merge-groups,"
     "fuse-collapse-contractions,fuse-copy-reshaped,"
     "fuse-fold-casts{{through-rounding={fast}}},"
     "fuse-multiply-add,fuse-segment,fuse-hint-extents,"

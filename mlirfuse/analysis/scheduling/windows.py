@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from fractions import Fraction
+from math import floor, prod
 
 from mlir import ir
 
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import Gather, gather_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.support.affine_expressions import coefficients, single_dim
+from mlirfuse.support.affine_expressions import coefficients, operands, single_dim
 from mlirfuse.support.dtypes import from_mlir
 
-Place = tuple[int, int, int]
-"""A dimension of a view, the step along an axis of the source to the next one, and the first one's index."""
+Place = tuple[int, int | Fraction, int]
+"""A dimension of a view, the step along an axis of the source to the next one, and the first one's index. A step is
+below 1 where several neighbours read the same element."""
 
 
 def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
@@ -24,9 +26,29 @@ def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
     gather = _undivided(known)
     if gather is None:
         return None
-    found = [single_dim(expr, len(gather.components)) for expr in gather.map.results]
-    places = [place for place in found if place is not None and place[1] >= 1]
+    found = [_place(expr, len(gather.components)) for expr in gather.map.results]
+    places = [place for place in found if place is not None and place[1] > 0]
     return places if len(places) == len(found) == len(_dims(places, gather)) else None
+
+
+def _place(expr: ir.AffineExpr, dims: int) -> Place | None:
+    """Where an expression lies that is linear in one dimension, or such a one divided by a number; None for others."""
+    if (place := single_dim(expr, dims)) is not None:
+        return place
+    first = 0
+    if isinstance(expr, ir.AffineAddExpr):
+        left, right = operands(expr)
+        if not isinstance(right, ir.AffineConstantExpr):
+            return None
+        expr, first = left.maybe_downcast(), ir.AffineConstantExpr(right).value
+    if not isinstance(expr, ir.AffineFloorDivExpr):
+        return None
+    divided, by = operands(expr)
+    place, number = single_dim(divided.maybe_downcast(), dims), coefficients(by, dims)
+    if place is None or number is None or any(number[0]):
+        return None
+    dim, step, start = place
+    return dim, Fraction(step, number[1]), first + start // number[1]
 
 
 def _dims(places: Sequence[Place], gather: Gather) -> set[int]:
@@ -56,7 +78,7 @@ def windows_access(
             return None
         if along is not None:
             dims.append(along)
-            strides.append(step * prod(source.shape[axis + 1 :]))
+            strides.append(max(1, floor(step)) * prod(source.shape[axis + 1 :]))
             windows.append((step, offsets))
     return _access(source, dims, strides, alignment, windows)
 
@@ -111,7 +133,7 @@ def _access(
     dims: Sequence[int],
     strides: Sequence[int],
     alignment: int,
-    windows: Sequence[tuple[int, tuple[int, ...]]],
+    windows: Sequence[tuple[int | Fraction, tuple[int, ...]]],
     slides: Sequence[tuple[int, int] | None] = (),
 ) -> ArrayAccess:
     """The access to windows of a contiguous array of that type."""

@@ -11,6 +11,7 @@ from mlir.dialects import arith, memref
 from mlirfuse.dialect.gathered_view import Gather
 from mlirfuse.distribution.threads.scalars import add, constant, multiply
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands
+from mlirfuse.support.divisors import divisor_of
 from mlirfuse.support.rewriting import defining_op, erase, integer_of
 from mlirfuse.tiling.memory import permuted, strides
 
@@ -244,6 +245,12 @@ def _emit(expr: ir.AffineExpr, components: Sequence[ir.Value], extents: Sequence
     if isinstance(expr, ir.AffineMulExpr):
         return _times(a, ir.AffineConstantExpr(right).value, type_)
     by = ir.AffineConstantExpr(right).value
+    rest, number = _split(a)
+    if rest is None or divisor_of(rest) % by == 0:  # neighbours of a run are a number apart after the division too
+        if isinstance(expr, ir.AffineModExpr):
+            return _number(number % by, type_)
+        divided = None if rest is None else arith.DivUIOp(rest, _number(by, type_)).result
+        return _plus(divided, number // by, type_)
     low, _ = bounds(left, extents)
     steps = -(low // by) if low < 0 else 0  # makes the dividend positive
     shifted = arith.AddIOp(a, _number(steps * by, type_)).result if steps else a

@@ -16,8 +16,9 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.passes.graph.compose_gathers import is_whole_selection
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.affine_expressions import substituted
+from mlirfuse.support.affine_expressions import substituted, used_dims
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead
 from mlirfuse.support.strides import row_major
 
@@ -33,7 +34,8 @@ class FuseUnrollSums(Pass):
     where it has few terms, where no loop of the result belongs to one operand alone, so that no operand's elements are
     used twice as a matrix product would, and where neighbours in memory are neighbours in the result and not in the
     sum. Each term reads two views of fixed taps. The other operand is first copied with the taps outermost, for its
-    channels to be neighbours too.
+    channels to be neighbours too. It may have loops of its own of which a view of the result reads one at each place,
+    as the data gradient of a strided convolution has taps for each residue class of a pixel.
 
     ```mlir
     %windows = "fuse.gathered_view"(%x) {map = affine_map<(n, p, g, r) -> (n, p + r - 1, g)>, ...}
@@ -89,7 +91,9 @@ def _unroll(structure: OpStructure) -> str | None:
     extents = _extents(structure)
     wide = {loop for loop, extent in enumerate(extents) if extent > 1}
     result, summed = set(structure.result_axes[0]), list(structure.reduction_loops)
+    classes = _classes(op.results[0], structure.result_axes[0])
     alone = [(set(a) - set(b)) & result & wide for a, b in ((left, right), (right, left))]
+    alone[1] -= classes
     if all(alone):
         return ""
     if alone[1]:
@@ -101,7 +105,7 @@ def _unroll(structure: OpStructure) -> str | None:
     if dim is None or left[dim] not in result:
         return "neighbours in memory are not neighbours in the result"
     with ir.InsertionPoint(op), op.location:
-        weights, kept = _taps_outermost(op.operands[1], right, summed)
+        weights, kept = _outermost(op.operands[1], right, [*summed, *sorted(classes)])
         new = _elementwise(structure, maker, left, weights, kept, summed, extents)
     op.results[0].replace_all_uses_with(new)
     erase(op)
@@ -119,13 +123,35 @@ def _extents(structure: OpStructure) -> list[int]:
     return extents
 
 
-def _taps_outermost(
-    value: ir.Value, axes: Sequence[int | None], summed: Sequence[int]
-) -> tuple[ir.Value, list[int | None]]:
-    """A copy of an operand whose axes along the sum come first, in the sum's order; and the loops of the other axes."""
+def _classes(value: ir.Value, axes: Sequence[int | None]) -> set[int]:
+    """The loops along which a sum has a result for each residue class of its readers' places, of which a view reads one
+    at each place: `fuse-compose-gathers` then makes a kernel in the order of the places.
+    """
+    while len(users := [use.owner.operation for use in value.uses]) == 1:
+        (user,) = users
+        if user.name == DEFINITION.full_name:
+            gather = gather_of(user.attributes)
+            if not is_whole_selection(gather, ir.RankedTensorType(value.type).shape):
+                return set()
+            used = [used_dims(expr) for expr in gather.map.results]
+            others = [frozenset[int]().union(*used[:axis], *used[axis + 1 :]) for axis in range(len(used))]
+            shared = [axis for axis, dims in enumerate(used) if dims and dims <= others[axis]]
+            return {loop for axis in shared if (loop := axes[axis]) is not None}
+        structure = structure_of(user) if user.name == "linalg.generic" else None
+        plain = list(range(len(axes)))
+        if structure is None or structure.reduction_loops or list(structure.result_axes[0]) != plain:
+            return set()
+        if list(structure.operand_axes[0] or ()) != plain or structure.op.operands[0] != value:
+            return set()
+        value = user.results[0]
+    return set()
+
+
+def _outermost(value: ir.Value, axes: Sequence[int | None], loops: Sequence[int]) -> tuple[ir.Value, list[int | None]]:
+    """A copy of an operand whose axes along some loops come first, in their order; and the loops of all its axes."""
     type_ = ir.RankedTensorType(value.type)
-    taps = [list(axes).index(loop) for loop in summed if loop in axes]
-    order = [*taps, *(axis for axis in range(len(axes)) if axis not in taps)]
+    first = [list(axes).index(loop) for loop in loops if loop in axes]
+    order = [*first, *(axis for axis in range(len(axes)) if axis not in first)]
     shape = [type_.shape[axis] for axis in order]
     rank = len(order)
     maps = [projection(rank, [order.index(axis) for axis in range(rank)]), projection(rank, list(range(rank)))]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from math import prod
+from math import ceil, floor, prod
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,9 @@ class ArrayAccess:
         alignment: bytes that the address is a multiple of, and each stride that run time has to say.
         written: whether the kernel writes it.
         is_contiguous: whether its axes are those of a contiguous array.
-        windows: of windows of an array, which overlap, for each axis how far apart those of neighbours are, and which
-            elements each has, in elements of the array; empty where each element of the space reads one element.
+        windows: of windows of an array, which overlap, for each axis how far apart those of neighbours are, less than 1
+            where several of them are equal, and which elements each has, in elements of the array; empty where each
+            element of the space reads one element.
         slides: of an array with `windows`, for each axis another dimension of the space along which windows move, and
             how far apart those of neighbours are along it, or None; empty where no axis has one.
     """
@@ -31,7 +33,7 @@ class ArrayAccess:
     alignment: int
     written: bool
     is_contiguous: bool
-    windows: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    windows: tuple[tuple[int | Fraction, tuple[int, ...]], ...] = ()
     slides: tuple[tuple[int, int] | None, ...] = ()
 
     def elements(self, sides: Sequence[int]) -> int:
@@ -56,8 +58,8 @@ class ArrayAccess:
 
     @property
     def growth(self) -> int:
-        """Elements of the array to one element of a space that is large."""
-        return prod(len({offset % step for offset in offsets}) for step, offsets in self.windows)
+        """Elements of the array to one element of a space that is large, rounded up."""
+        return prod(len({floor(offset % step) for offset in offsets}) for step, offsets in self.windows)
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -73,7 +75,7 @@ class ArrayAccess:
             inner = max(inner, found[dim] * extents[dim])
         for dim, slide, (step, _) in zip(self.dims, self.slides, self.windows, strict=False):
             if slide is not None:
-                found[slide[0]] = found[dim] // step * slide[1]
+                found[slide[0]] = floor(found[dim] / step) * slide[1]
         return found
 
     def run(self, tile: Sequence[int], extents: Sequence[int]) -> int:
@@ -90,11 +92,15 @@ class ArrayAccess:
 
 
 @lru_cache(maxsize=4096)
-def _covered(count: int, step: int, offsets: tuple[int, ...]) -> int:
+def _covered(count: int, step: int | Fraction, offsets: tuple[int, ...]) -> int:
     """Elements along an axis that so many neighbouring windows have together."""
-    alone = min(count, max(offsets) - min(offsets) + 1)  # with more of them, each adds as many as the last one of these
-    found = {number * step + offset for number in range(alone) for offset in offsets}
-    return len(found) + (count - alone) * len({offset % step for offset in offsets})
+    apart, period = Fraction(step), Fraction(step).denominator
+    # With more windows than cover a window's span, each period of them adds as many elements as the last one of these.
+    alone = ceil((max(offsets) - min(offsets) + 1) / apart) + period
+    alone = min(count, alone + (count - alone) % period)
+    found = {floor(number * apart) + offset for number in range(alone) for offset in offsets}
+    added = {(floor(n * apart) + offset) % apart.numerator for n in range(period) for offset in offsets}
+    return len(found) + (count - alone) // period * len(added)
 
 
 @lru_cache(maxsize=256)

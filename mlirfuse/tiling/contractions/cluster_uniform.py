@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import gcd
-
 from mlir import ir
 
+from mlirfuse.support.divisors import divisor_of
 from mlirfuse.support.rewriting import defining_op
 
 
@@ -21,7 +20,7 @@ def is_cluster_uniform(value: ir.Value, number: ir.Value, cluster: int) -> bool:
     if op is None:
         return True  # another argument
     if op.name == "arith.divui" and _counts(op.operands[0], number, cluster):
-        return _multiple(op.operands[1]) % cluster == 0
+        return divisor_of(op.operands[1]) % cluster == 0
     return not op.regions and all(is_cluster_uniform(operand, number, cluster) for operand in op.operands)
 
 
@@ -34,37 +33,12 @@ def _counts(value: ir.Value, number: ir.Value, cluster: int) -> bool:
         return False
     first, second = op.operands
     if op.name == "arith.addi":
-        is_start = is_cluster_uniform(first, number, cluster) and _multiple(first) % cluster == 0
+        is_start = is_cluster_uniform(first, number, cluster) and divisor_of(first) % cluster == 0
         return is_start and _counts(second, number, cluster)
-    return _counts(first, number, cluster) and _multiple(second) % cluster == 0
-
-
-def _multiple(value: ir.Value) -> int:
-    """A known divisor of an index value; 1 if nothing is known."""
-    op = defining_op(value)
-    if op is None:
-        return 1
-    if op.name == "arith.constant":
-        return ir.IntegerAttr(op.attributes["value"]).value
-    if op.name == "arith.muli":
-        return _multiple(op.operands[0]) * _multiple(op.operands[1])
-    if op.name == "affine.apply":
-        return _divisor(ir.AffineMapAttr(op.attributes["map"]).value.results[0])
-    return 1
-
-
-def _divisor(expr: ir.AffineExpr) -> int:
-    """A divisor of an affine expression for all values of its symbols."""
-    if isinstance(expr, ir.AffineConstantExpr):
-        return int(expr.value)
-    if isinstance(expr, ir.AffineMulExpr):
-        return _divisor(expr.lhs) * _divisor(expr.rhs)
-    if isinstance(expr, ir.AffineAddExpr):
-        return gcd(_divisor(expr.lhs), _divisor(expr.rhs))
-    return 1
+    return _counts(first, number, cluster) and divisor_of(second) % cluster == 0
 
 
 def tile_multiple(blocks: ir.Operation) -> int:
     """A known divisor of the number of iterations of a loop over blocks; the number itself if it is static."""
     static = ir.DenseI64ArrayAttr(blocks.attributes["staticUpperBound"])[0]
-    return static if static != ir.ShapedType.get_dynamic_size() else _multiple(blocks.operands[0])
+    return static if static != ir.ShapedType.get_dynamic_size() else divisor_of(blocks.operands[0])

@@ -280,6 +280,37 @@ def test_runs_of_any_windows(seed: int) -> None:
         assert (found == forward(case, x.astype(np.int64), w.astype(np.int64))).all(), schedule.layout.run
 
 
+@pytest.mark.parametrize("seed", some(range(60), 8))
+def test_runs_of_pixels_of_any_residue_classes(seed: int) -> None:
+    """A data gradient with strides is one kernel in the order of pixels, whose threads have runs of them or not."""
+    rng = np.random.default_rng(400 + seed)
+    dtype = [np.float16, np.float32, mf.bfloat16.numpy][seed % 3]
+    taps, stride, pads = (tuple(map(int, rng.integers(low, high, 2))) for low, high in ((2, 6), (2, 4), (0, 3)))
+    dilation = tuple(int(rng.integers(1, 3)) if seed % 2 else 1 for _ in range(2))
+    sizes = tuple(
+        max(int(n), (r - 1) * d + 1) for n, r, d in zip(rng.choice([6, 8, 9, 12], 2), taps, dilation, strict=True)
+    )
+    case = Case(2, sizes, 16, 16, taps, stride, tuple((n, n) for n in pads), dilation, 16)
+    _, w, dy = (integers(rng, shape, np.float32).astype(dtype) // 2 for shape in case.shapes)
+
+    def gradient(dy: Any, w: Any) -> Any:
+        return mf.conv2d_dgrad(dy, w, input_size=case.sizes, **case.parameters)
+
+    want = dgrad(case, dy.astype(np.int64), w.astype(np.int64))
+    assert (run(gradient, dy, w).astype(np.int64) == want).all()
+    module = mf.fuse(gradient, target="sm_90a").lower(*specs_of([dy, w])).module
+    with module.context:
+        run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
+        *_, kernel = kernels(module.operation)
+        name, problem = symbol(kernel), problem_of(kernel, *kernel_space(kernel))
+    assert problem.extents == (2, *sizes, 16)
+    assert not problem.reduced
+    for schedule in list(sliding_schedules(problem, 64, 1600))[-2:]:
+        gpu = module_at("gpu", gradient, specs_of([dy, w]), {name: schedule})
+        (found,) = interpreter.run(gpu, "gradient", [dy, w], order="random", seed=seed)
+        assert (found.astype(np.int64) == want).all(), schedule.layout.run
+
+
 def statistics(x: Any, w: Any) -> Any:
     y = mf.conv2d(x, w, padding=1, dtype=mf.float32)
     return y, mf.sum(y, axis=(0, 1, 2)), mf.sum(y * y, axis=(0, 1, 2))

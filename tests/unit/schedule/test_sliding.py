@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+from math import floor
+
 import pytest
 
 from mlirfuse.schedule.orders.sliding import sliding_schedules, tap_bytes
@@ -29,6 +33,16 @@ def problem(array: ArrayAccess, width: int = 56) -> Problem:
 def test_elements_of_neighbouring_windows(step: int, count: int, offsets: tuple[int, ...]) -> None:
     found = {number * step + offset for number in range(count) for offset in offsets}
     assert windows(step, offsets).elements((1, 1, count, 8)) == 8 * len(offsets) * len(found)
+
+
+@pytest.mark.parametrize("step", [Fraction(1, 2), Fraction(1, 3), Fraction(2, 3), Fraction(3, 2)])
+@pytest.mark.parametrize("count", [1, 2, 5, 40])
+@pytest.mark.parametrize("offsets", [(0,), (-1, 0), (0, 2, 4)])
+def test_elements_of_windows_of_which_several_are_equal(step: Fraction, count: int, offsets: tuple[int, ...]) -> None:
+    """As neighbouring pixels of a data gradient with strides read the same results."""
+    found = {floor(number * step) + offset for number in range(count) for offset in offsets}
+    own = replace(windows(1), windows=((1, (0,)), (1, (0,)), (step, offsets), (1, (0,))))
+    assert own.elements((1, 1, count, 8)) == 8 * len(found)
 
 
 def test_elements_of_many_windows() -> None:

@@ -196,3 +196,36 @@ gpu.module @bounded {
     gpu.return
   }
 }
+
+// -----
+
+// Two neighbours from a multiple of the divisor on read the same element: the number leaves the division.
+// CHECK-LABEL: gpu.func @divided
+// CHECK-NOT: arith.remui
+// CHECK: %[[HALF:.*]] = arith.divui %[[FIRST:.*]], %c2_i32
+// CHECK: %[[INDEX:.*]] = arith.index_cast %[[HALF]] : i32 to index
+// CHECK: %[[AT:.*]] = arith.addi %[[INDEX]], %c1{{.*}} : index
+// CHECK: memref.load %arg0[%[[AT]], %c0{{.*}}]
+// CHECK-NOT: arith.remui
+// CHECK: %[[HALF:.*]] = arith.divui %{{.*}}, %c2_i32
+// CHECK: %[[INDEX:.*]] = arith.index_cast %[[HALF]] : i32 to index
+// CHECK: %[[AT:.*]] = arith.addi %[[INDEX]], %c1{{.*}} : index
+// CHECK: memref.load %arg0[%[[AT]], %c1{{.*}}]
+gpu.module @divided {
+  gpu.func @divided(%x: memref<9x2xf32>, %y: memref<16xf32>) kernel {
+    %t = gpu.thread_id x
+    %c4 = arith.constant 4 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %first = arith.muli %t, %c4 : index
+    %a = arith.addi %first, %c1 : index
+    %b = arith.addi %first, %c2 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 16>, ranks = array<i64: 1>,
+        map = affine_map<(h) -> ((h + 1) floordiv 2, (h + 1) mod 2)>} : (memref<9x2xf32>) -> memref<16xf32, strided<[3]>>
+    %0 = memref.load %view[%a] : memref<16xf32, strided<[3]>>
+    %1 = memref.load %view[%b] : memref<16xf32, strided<[3]>>
+    memref.store %0, %y[%a] : memref<16xf32>
+    memref.store %1, %y[%b] : memref<16xf32>
+    gpu.return
+  }
+}
