@@ -56,7 +56,7 @@ def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:
             for vectors in VECTORS if problem.transposed is None else (1,):
                 if vectors == 1 or vectors * vector * tap_bytes(problem) <= most_read:
                     yield elementwise_schedule(narrow, threads=threads, vectors=vectors, most_read=most_read)
-            yield from sliding_schedules(narrow, threads, most_read)
+            yield from sliding_schedules(narrow, threads, most_read, target)
 
 
 def _unpadded_repeats(problem: Problem, most_read: int) -> int:

@@ -107,12 +107,16 @@ def sliding_instructions(space: IterationSpace, structures: Sequence[OpStructure
     """
     each = read = 0.0
     whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+    alone: dict[ir.Value, frozenset[ir.Value]] = {}  # the arguments that a value is computed of
     for s in structures:
         if not whole <= set(space.loops[s.op]) or s.op.name != "linalg.generic":
             continue
         body = s.op.regions[0].blocks[0]
-        sources: dict[ir.Value, frozenset[ir.Value]] = {argument: frozenset({argument}) for argument in body.arguments}
-        for op in (inner.operation for inner in body.operations):
+        sources = {
+            argument: alone.get(of, frozenset({of})) for argument, of in zip(body.arguments, s.op.operands, strict=True)
+        }
+        *inner, terminator = (op.operation for op in body.operations)
+        for op in inner:
             found = frozenset[ir.Value]().union(*(sources.get(operand, ()) for operand in op.operands))
             sources.update(dict.fromkeys(op.results, found))
             count, _ = instruction_count(s.op, op)
@@ -120,4 +124,7 @@ def sliding_instructions(space: IterationSpace, structures: Sequence[OpStructure
                 read += max(count, 1.0)
             elif not any(joins_addition(result) for result in op.results):
                 each += count
+        alone.update(
+            {of: sources.get(value, frozenset()) for of, value in zip(s.op.results, terminator.operands, strict=True)}
+        )
     return each, read

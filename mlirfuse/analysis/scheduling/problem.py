@@ -51,7 +51,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     )
     work = pass_instructions(space, structures, depths, returned)
     live = live_bytes(space, structures, depths, returned)
-    shared = any(o.access.slides for o in operands) or not any(
+    shared = any(o.access.slides or o.access.taps > 1 for o in operands) or not any(
         whole <= set(o.axes) for o in operands if not o.written and o.access.dims
     )
     return Problem(

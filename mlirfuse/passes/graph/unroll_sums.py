@@ -18,7 +18,7 @@ from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.passes.graph.compose_gathers import is_whole_selection
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.affine_expressions import substituted, used_dims
+from mlirfuse.support.affine_expressions import coefficients, substituted, used_dims
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead
 from mlirfuse.support.strides import row_major
 
@@ -179,7 +179,7 @@ def _elementwise(
     shape = [extents[loop] for loop in loops if loop is not None]
     values, accesses = [], []
     identity = ir.AffineMap.get_identity(len(weight_axes))
-    for tap in product(*(range(extents[loop]) for loop in summed)):
+    for tap in product(*(_upwards(gather.map, axes, loop, extents[loop]) for loop in summed)):
         at = dict(zip(summed, tap, strict=True))
         for source, map_, own in ((view.operands[0], gather.map, axes), (weights, identity, weight_axes)):
             value, kept = _fixed(source, map_, own, at, extents)
@@ -195,6 +195,15 @@ def _elementwise(
             new.operation.attributes[name] = op.attributes[name]
     _sum_terms(op, new.operation, [ir.RankedTensorType(v.type).element_type for v in (*values, init)])
     return new.results[0]
+
+
+def _upwards(map_: ir.AffineMap, axes: Sequence[int | None], loop: int, extent: int) -> range:
+    """The taps along a loop in the order of what they read in memory: as a thread's elements that read neighbours take
+    these one after the other, it needs fewer of them at once than in the opposite order.
+    """
+    linear = [coefficients(expr, map_.n_dims) for expr in map_.results]
+    moves = [found[0][axes.index(loop)] for found in linear if found is not None and loop in axes]
+    return range(extent - 1, -1, -1) if sum(moves) < 0 else range(extent)
 
 
 def _fixed(

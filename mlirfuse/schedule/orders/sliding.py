@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.residency import allocated, resident_blocks
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import held_elements
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
 
-LONGEST_RUN = 8
+LONGEST_RUN = 14
 """Neighbours of a thread along one dimension, at most: of more the first window's loads are a small part."""
 
-MOST_ROWS = 4
+MOST_ROWS = 8
 """Neighbours along the next dimension outwards, at most."""
 
+MOST_PRODUCTS = 3072
+"""Taps of all results of a thread, at most: its code, which no loop repeats, is to stay in an SM's instruction cache,
+and takes seconds to assemble."""
 
-def sliding_schedules(problem: Problem, threads: int, most_read: int) -> Iterator[Schedule]:
+BASE_REGISTERS = 24
+"""Registers of a thread beside its results and what it computes them from: addresses, and which windows leave."""
+
+
+def sliding_schedules(problem: Problem, threads: int, most_read: int, target: Target) -> Iterator[Schedule]:
     """Layouts in which a thread has a run along the innermost dimension in which windows overlap, or along two.
 
-    Runs and lanes divide the extents, so that no index is clamped, and equal loads are seen to be equal.
+    Runs divide the extents, so that no index along them is clamped, and equal loads are seen to be equal. Lanes do too,
+    or a warp's lie along the vectors' dimension, past its end where they must.
 
     Args:
         problem: the kernel, whose vectors are as wide as its `vector`.
         threads: of a block, at most.
         most_read: bytes that a thread reads at most.
+        target: the architecture.
     """
     windows = [a for a in problem.arrays if a.taps > 1]
     if not windows or problem.transposed is not None:
@@ -40,12 +53,28 @@ def sliding_schedules(problem: Problem, threads: int, most_read: int) -> Iterato
             runs[slid[0]] = run
             if len(slid) > 1:
                 runs[slid[1]] = rows
-            layout = _layout(problem, runs, threads)
-            held = sum(a.bytes * held_elements(a, layout) for a in _full(problem))
-            if run * rows > 1 and held <= most_read:
-                yield Schedule(
-                    tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True)), layout
-                )
+            for layout in dict.fromkeys(_layout(problem, runs, threads, whole=whole) for whole in (False, True)):
+                held = sum(a.bytes * held_elements(a, layout) for a in _full(problem))
+                blocks = resident_blocks(layout.threads, allocated(_registers(problem, layout, slid)), target)
+                taps = max(a.taps for a in windows) * layout.elements_per_thread
+                if run * rows > 1 and held <= most_read and blocks and taps <= MOST_PRODUCTS:
+                    tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
+                    yield Schedule(tile, layout, blocks_per_sm=blocks)
+
+
+def _registers(problem: Problem, layout: BlockedLayout, slid: Sequence[int]) -> int:
+    """Registers of a thread that takes the taps of its windows one row after the other, for all of its own rows at
+    once: its sums, and of each array the elements of a row of taps, as wide as it computes with them.
+    """
+    held = 0
+    for array in (a for a in _full(problem) if a.taps > 1):
+        offsets = [
+            (step, (0,)) if d in slid[1:] else (step, own)
+            for d, (step, own) in zip(array.dims, array.windows, strict=True)
+        ]
+        held += held_elements(replace(array, windows=tuple(offsets)), layout) * max(1, array.bytes // REGISTER_BYTES)
+    results = sum(max(1, a.bytes // REGISTER_BYTES) for a in problem.arrays if a.written)
+    return round(problem.register_scale * (BASE_REGISTERS + held + results * layout.elements_per_thread))
 
 
 def tap_bytes(problem: Problem) -> int:
@@ -67,14 +96,19 @@ def _divisors(extent: int | None, most: int) -> list[int]:
     return [n for n in range(1, most + 1) if extent is not None and extent % n == 0] or [1]
 
 
-def _layout(problem: Problem, runs: list[int], threads: int) -> BlockedLayout:
-    """Lanes and warps along the vector's dimension first, then outwards, as far as they divide what is left."""
+def _layout(problem: Problem, runs: list[int], threads: int, *, whole: bool) -> BlockedLayout:
+    """Lanes and warps along the vector's dimension first, then outwards, as far as they divide what is left; `whole`
+    gives that dimension a warp's lanes, if it has work for so many.
+    """
     rank, along = problem.rank, problem.vector_dim
     vector, lanes, warps = ([1] * rank for _ in range(3))
     vector[along] = problem.vector
     left = [0 if e is None else e // (v * r) for e, v, r in zip(problem.extents, vector, runs, strict=True)]
     order = [along, *(d for d in reversed(range(rank)) if d != along)]
     lanes_left = WARP
+    if whole and left[along] >= WARP:
+        lanes[along], lanes_left = WARP, 1
+        left[along] = -(-left[along] // WARP)
     for d in order:
         while lanes_left > 1 and left[d] % 2 == 0 and left[d] != 1 and (left[d] or lanes[d] < lanes_left * lanes[d]):
             lanes[d] *= 2

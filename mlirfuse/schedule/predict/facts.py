@@ -10,6 +10,10 @@ WINDOW_INSTRUCTIONS = 2
 """Instructions of an access to a window that slides along a thread's run: itself, and the zeros that its registers hold
 where it is skipped. All accesses of a thread share an address, from which they are a number apart, and few checks."""
 
+NARROW_INSTRUCTIONS = 2
+"""What such an access takes more that is narrower than a register: its address, as it is not predicated, and selecting
+zeros; and those of a store, which takes its element out of a register."""
+
 THREAD_INSTRUCTIONS, DIVIDE_INSTRUCTIONS = 30, 80
 """Instructions of a thread beside its elements: its coordinates; and those where it divides by extents of run time."""
 

@@ -17,6 +17,7 @@ from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.orders.sliding import sliding_schedules
+from mlirfuse.target import TARGETS
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, random_programs, wgrad
 from tests.support.harnesses.compiling import module_at, specs_of
@@ -271,7 +272,7 @@ def test_runs_of_any_windows(seed: int) -> None:
         run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
         *_, kernel = kernels(module.operation)
         name, problem = symbol(kernel), problem_of(kernel, *kernel_space(kernel))
-    schedules = list(islice(sliding_schedules(problem, 64, 1600), 3))
+    schedules = list(islice(sliding_schedules(problem, 64, 1600, TARGETS["sm_90a"]), 3))
     overlaps = any((r - 1) * d >= s and d % s == 0 for r, d, s in zip(taps, dilation, stride, strict=True))
     assert schedules or not overlaps
     for schedule in schedules:
@@ -305,7 +306,7 @@ def test_runs_of_pixels_of_any_residue_classes(seed: int) -> None:
         name, problem = symbol(kernel), problem_of(kernel, *kernel_space(kernel))
     assert problem.extents == (2, *sizes, 16)
     assert not problem.reduced
-    for schedule in list(sliding_schedules(problem, 64, 1600))[-2:]:
+    for schedule in list(sliding_schedules(problem, 64, 1600, TARGETS["sm_90a"]))[-2:]:
         gpu = module_at("gpu", gradient, specs_of([dy, w]), {name: schedule})
         (found,) = interpreter.run(gpu, "gradient", [dy, w], order="random", seed=seed)
         assert (found.astype(np.int64) == want).all(), schedule.layout.run

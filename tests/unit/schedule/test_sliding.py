@@ -8,12 +8,18 @@ from math import floor
 
 import pytest
 
-from mlirfuse.schedule.orders.sliding import sliding_schedules, tap_bytes
+from mlirfuse.machine import machine_of
+from mlirfuse.schedule.orders.sliding import BASE_REGISTERS, MOST_PRODUCTS, sliding_schedules, tap_bytes
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import held_elements
+from mlirfuse.schedule.predict.facts import NARROW_INSTRUCTIONS, THREAD_INSTRUCTIONS, WINDOW_INSTRUCTIONS
+from mlirfuse.schedule.predict.predict import work_of
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.target import TARGETS
 
 THREE = (-1, 0, 1)
+
+TARGET = TARGETS["sm_90a"].with_sms(132)
 
 
 def windows(step: int, offsets: tuple[int, ...] = THREE) -> ArrayAccess:
@@ -21,6 +27,9 @@ def windows(step: int, offsets: tuple[int, ...] = THREE) -> ArrayAccess:
     along = (step, offsets)
     strides = (56 * 56 * 128, step * 56 * 128, step * 128, 1)
     return ArrayAccess((0, 1, 2, 3), strides, 2, 16, False, False, ((1, (0,)), along, along, (1, (0,))))
+
+
+WRITTEN = replace(windows(1), written=True, windows=(), is_contiguous=True)
 
 
 def problem(array: ArrayAccess, width: int = 56) -> Problem:
@@ -55,7 +64,7 @@ def test_elements_of_many_windows() -> None:
 
 
 def test_runs_divide_the_extents() -> None:
-    found = list(sliding_schedules(problem(windows(1)), 128, 800))
+    found = list(sliding_schedules(problem(windows(1)), 128, 800, TARGET))
     assert found
     for schedule in found:
         sides = zip(schedule.layout.extents[1:], (56, 56, 128), strict=True)
@@ -64,12 +73,45 @@ def test_runs_divide_the_extents() -> None:
 
 
 def test_none_where_windows_have_nothing_in_common() -> None:
-    assert not list(sliding_schedules(problem(windows(3)), 128, 800))
-    assert not list(sliding_schedules(problem(windows(1, (0,))), 128, 800))
+    assert not list(sliding_schedules(problem(windows(3)), 128, 800, TARGET))
+    assert not list(sliding_schedules(problem(windows(1, (0,))), 128, 800, TARGET))
 
 
 def test_extents_of_which_no_run_divides() -> None:
     """Runs along the next dimension are left."""
-    found = list(sliding_schedules(problem(windows(1), width=11), 128, 800))
+    found = list(sliding_schedules(problem(windows(1), width=17), 128, 800, TARGET))
     assert found
     assert all(schedule.layout.run[2] == 1 and schedule.layout.run[1] > 1 for schedule in found)
+
+
+def test_registers_of_runs_allow_their_blocks() -> None:
+    """Sums of all results, and a row of taps of all rows of a thread, beside what every thread has."""
+    own = replace(problem(windows(1)), arrays=(windows(1), WRITTEN))
+    for schedule in sliding_schedules(own, 128, 800, TARGET):
+        layout = schedule.layout
+        rows, run = layout.run[1], layout.run[2]
+        needed = BASE_REGISTERS + 8 * (rows * run + rows * (run + 2))
+        assert needed <= TARGET.max_registers_per_thread
+        assert schedule.blocks_per_sm * layout.threads * needed <= TARGET.registers_per_sm
+
+
+def test_no_more_products_than_code_has_room_for() -> None:
+    nine = tuple(range(9))
+    wide = replace(windows(1), windows=((1, (0,)), (1, nine), (1, nine), (1, (0,))))
+    found = list(sliding_schedules(replace(problem(wide), vector=1), 128, 2400, TARGET))
+    assert found
+    assert all(schedule.layout.elements_per_thread * 81 <= MOST_PRODUCTS for schedule in found)
+
+
+@pytest.mark.parametrize(("vector", "narrow"), [(1, True), (2, False)])
+def test_instructions_of_runs(vector: int, narrow: bool) -> None:
+    """One for each product, one conversion for each element that is read, and what accesses take."""
+    own = replace(problem(windows(1)), vector=vector, instructions=27.0, sliding_instructions=(9.0, 9.0))
+    own = replace(own, arrays=(windows(1), WRITTEN))
+    schedule = next(s for s in sliding_schedules(own, 128, 800, TARGET) if s.layout.run[1:3] == (4, 4))
+    layout = schedule.layout
+    work = work_of(schedule, own, machine_of(TARGET))
+    read, written = 36, 16
+    accesses = WINDOW_INSTRUCTIONS * (read + written) + narrow * NARROW_INSTRUCTIONS * (read + written)
+    each = vector * (9 * written + read) + accesses + THREAD_INSTRUCTIONS
+    assert work.instructions == pytest.approx(work.blocks * layout.threads * each, rel=1e-3)

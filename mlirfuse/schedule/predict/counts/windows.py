@@ -1,18 +1,27 @@
-"""What a loop over tiles adds to the work of a kernel whose windows slide along dimensions of its space."""
+"""What is counted for kernels that read windows, whose elements share what they read: loops over tiles in which windows
+slide along dimensions of the space, and elementwise kernels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, prod
 
-from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.model.machine import PARTITIONS
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.model.machine import PARTITIONS, REGISTER_BYTES
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access, traffic
 from mlirfuse.schedule.predict.counts.shared_columns import missing
 from mlirfuse.schedule.predict.counts.space import known_extents
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOST, WINDOW_INSTRUCTIONS
+from mlirfuse.schedule.predict.facts import (
+    ACCESS_INSTRUCTIONS,
+    DEPENDENT_CYCLES,
+    LOST,
+    NARROW_INSTRUCTIONS,
+    THREAD_INSTRUCTIONS,
+    WINDOW_INSTRUCTIONS,
+)
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -56,23 +65,56 @@ def add_sliding_traffic(
 def add_sliding_elements(work: Work, schedule: Schedule, problem: Problem, covered: int) -> float:
     """Adds the instructions for so many elements, padding included, of which a thread's share what they read.
 
-    Each partition of an SM takes whole warps: the one with the most is the last.
-
     Returns:
         Instructions of one thread that wait for one another in a step: for the elements of one accumulator.
     """
+    layout, (each, _) = schedule.layout, problem.sliding_instructions
+    _add_instructions(work, schedule, problem, covered)
+    return each * prod(layout.fragments(d) for d in problem.reduced if layout.is_alone([d]))
+
+
+def add_window_elements(work: Work, schedule: Schedule, problem: Problem, covered: int) -> float:
+    """The same of an elementwise kernel whose elements read windows.
+
+    Returns:
+        Instructions of one thread that wait for one another: for one element, or a warp's own, of which it issues one a
+        cycle.
+    """
+    each, _ = problem.sliding_instructions
+    of_thread = _add_instructions(work, schedule, problem, covered)
+    work.instructions += work.blocks * work.threads * THREAD_INSTRUCTIONS
+    return max(each, of_thread / DEPENDENT_CYCLES)
+
+
+def _add_instructions(work: Work, schedule: Schedule, problem: Problem, covered: int) -> float:
+    """Adds the instructions for so many elements; returns those of one thread in a step.
+
+    Each partition of an SM takes whole warps: the one with the most is the last, unless others follow.
+    """
     layout, (each, read) = schedule.layout, problem.sliding_instructions
+    known = known_extents(problem)
     arrays = [a for a in problem.arrays if not a.written]
     held = [held_elements(a, layout) for a in arrays]
-    accesses = sum(n / thread_access(a, layout, known_extents(problem)) for n, a in zip(held, arrays, strict=True))
-    access = WINDOW_INSTRUCTIONS if any(a.slides for a in arrays) else ACCESS_INSTRUCTIONS
-    of_thread = each * layout.elements_per_thread + read * sum(held) / len(held) + access * accesses
+    accesses = sum(n / thread_access(a, layout, known) for n, a in zip(held, arrays, strict=True))
+    access = WINDOW_INSTRUCTIONS if any(a.windows for a in arrays) else ACCESS_INSTRUCTIONS
+    stores = [a for a in problem.arrays if a.written and not problem.reduced]
+    stored = sum(held_elements(a, layout) / thread_access(a, layout, known) for a in stores)
+    narrow = sum(_narrow(a, layout, known) for a in (*(a for a in arrays if a.windows), *stores))
+    reads = sum(a.taps for a in arrays)
+    of_thread = each * layout.elements_per_thread + read * sum(held) / reads + access * (accesses + stored)
+    of_thread += NARROW_INSTRUCTIONS * narrow
     warps = work.resident * layout.threads / WARP
-    uneven = ceil(warps / PARTITIONS) * PARTITIONS / warps
+    uneven = ceil(warps / PARTITIONS) * PARTITIONS / warps if work.blocks <= work.sms * work.resident else 1.0
     work.instructions += uneven * covered / layout.elements_per_thread * of_thread
     work.special += covered * problem.special
     work.double += covered * problem.double
-    return each * prod(layout.fragments(d) for d in problem.reduced if layout.is_alone([d]))
+    return of_thread
+
+
+def _narrow(array: ArrayAccess, layout: BlockedLayout, extents: tuple[int, ...]) -> float:
+    """Accesses of a thread to an array that are narrower than a register."""
+    width = thread_access(array, layout, extents)
+    return held_elements(array, layout) / width if width * array.bytes < REGISTER_BYTES else 0.0
 
 
 def _bytes(arrays: Sequence[ArrayAccess], sides: Sequence[int]) -> int:

@@ -25,6 +25,7 @@ from mlirfuse.schedule.predict.counts.space import (
     tiles,
     wastes,
 )
+from mlirfuse.schedule.predict.counts.windows import add_window_elements
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
@@ -75,10 +76,14 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     waiting = schedule.shared_spill * width / layout.elements_per_thread
     work.spilled = 2.0 * covered * waiting * problem.shared_spill_bytes
     count += 2.0 * waiting * problem.shared_spill_bytes / each / width
-    add_elements(work, problem, covered, count)
+    if any(a.taps > 1 for a in problem.arrays):
+        work.waits = add_window_elements(work, schedule, problem, covered)
+    else:
+        add_elements(work, problem, covered, count)
+        work.waits = own_waits(problem, layout)
     add_shared_elements(work, problem, layout)
     add_exchanges(work, exchanged, blocks)
-    work.waits = exchanged.waits + own_waits(problem, layout)
+    work.waits += exchanged.waits
     work.barriers = reductions * exchanged.meets + (1 if schedule.transposed or schedule.flat else 0)
     work.cluster_barriers = reductions if exchanged.joins else 0
     return work
