@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import gcd, prod
 
 from mlir import ir
@@ -23,7 +24,13 @@ from mlirfuse.analysis.scheduling.instructions import (
     sliding_instructions,
 )
 from mlirfuse.analysis.scheduling.live import live_bytes
-from mlirfuse.analysis.scheduling.windows import Place, places_of, sliding_access, windows_access
+from mlirfuse.analysis.scheduling.windows import (
+    Place,
+    places_of,
+    read_elements,
+    sliding_access,
+    windows_access,
+)
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.errors import ScheduleError
@@ -277,6 +284,8 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
                 windows = windows_access(source, views[numbers[value], axes], axes, operand.alignment)
             elif (sliding := sliding_access(source, attributes[value], axes, operand.alignment)) is not None:
                 operand.access = sliding
+            else:
+                operand.access = replace(operand.access, most=read_elements(source, attributes[value]))
         if windows is not None:
             if (numbers[value], axes) in joined:
                 continue

@@ -11,7 +11,7 @@ from mlir import ir
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import Gather, gather_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.support.affine_expressions import coefficients, operands, single_dim
+from mlirfuse.support.affine_expressions import bounds, coefficients, operands, single_dim
 from mlirfuse.support.dtypes import from_mlir
 
 Place = tuple[int, int | Fraction, int]
@@ -116,6 +116,19 @@ def sliding_access(
     if not any(slides) or len(set(used)) != len(used):
         return None
     return _access(source, dims, strides, alignment, [(step, (0,)) for step in steps], slides)
+
+
+def read_elements(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -> int | None:
+    """Elements of its source that a gathered view with these attributes reads, at most; None for a view that may read
+    as many as it has itself.
+    """
+    gather = _undivided(known)
+    if gather is None:
+        return None
+    ranges = (bounds(expr, gather.components) for expr in gather.map.results)
+    pairs = zip(ranges, source.shape, strict=True)
+    most = prod(min(high, extent - 1) - max(low, 0) + 1 for (low, high), extent in pairs)
+    return most if most < prod(gather.shape) else None
 
 
 def _undivided(known: dict[str, ir.Attribute]) -> Gather | None:

@@ -25,6 +25,8 @@ class ArrayAccess:
             element of the space reads one element.
         slides: of an array with `windows`, for each axis another dimension of the space along which windows move, and
             how far apart those of neighbours are along it, or None; empty where no axis has one.
+        most: elements that the space reads in all, where that is fewer than places of the space, as residue classes of
+            a pixel read; None where each place has an element of its own.
     """
 
     dims: tuple[int, ...]
@@ -35,11 +37,13 @@ class ArrayAccess:
     is_contiguous: bool
     windows: tuple[tuple[int | Fraction, tuple[int, ...]], ...] = ()
     slides: tuple[tuple[int, int] | None, ...] = ()
+    most: int | None = None
 
     def elements(self, sides: Sequence[int]) -> int:
         """Elements that a box of the space reads, by the box's sides in all dimensions of the space."""
         if not self.windows:
-            return prod(sides[d] for d in self.dims)
+            found = prod(sides[d] for d in self.dims)
+            return found if self.most is None else min(found, self.most)
         slides = self.slides or (None,) * len(self.dims)
         return prod(
             _covered(sides[d], step, offsets if slide is None else _moved(offsets, slide[1], sides[slide[0]]))

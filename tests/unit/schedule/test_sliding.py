@@ -115,3 +115,10 @@ def test_instructions_of_runs(vector: int, narrow: bool) -> None:
     accesses = WINDOW_INSTRUCTIONS * (read + written) + narrow * NARROW_INSTRUCTIONS * (read + written)
     each = vector * (9 * written + read) + accesses + THREAD_INSTRUCTIONS
     assert work.instructions == pytest.approx(work.blocks * layout.threads * each, rel=1e-3)
+
+
+def test_residue_classes_are_read_by_all_pixels() -> None:
+    """A box of the space reads no more elements than there are, as of the taps of four classes."""
+    taps = ArrayAccess((1, 2, 3), (128, 128, 1), 2, 16, False, False, most=4 * 128)
+    assert taps.elements((1, 1, 2, 128)) == 2 * 128
+    assert taps.elements((256, 56, 56, 128)) == 4 * 128
