@@ -182,8 +182,10 @@ def _resident(
     if not FEWEST_THREADS <= layout.threads <= target.max_threads_per_block:
         return 0
     summed = {d for d in loop.dims if layout.is_alone([d])}
-    sums = prod(layout.fragments(d) * layout.vector[d] for d in range(problem.rank) if d not in summed)
-    accumulators = loop.accumulator_bytes * sums * (COMPENSATED if loop.wide else 1)
+    accumulators = (COMPENSATED if loop.wide else 1) * sum(
+        part.bytes * prod(layout.fragments(d) * layout.vector[d] for d in (part.kept | part.dims) - summed)
+        for part in problem.reductions
+    )
     held = accumulators + min(_read_bytes(problem, layout), _bytes_by_rows(problem, layout, pairs))
     registers = round(problem.register_scale * (BASE_REGISTERS + held / REGISTER_BYTES))
     return resident_blocks(layout.threads, allocated(registers), target)

@@ -155,6 +155,21 @@ def test_depthwise_gradients_of_filters(case: Case) -> None:
     assert (found[0] == found[1]).all()
 
 
+@pytest.mark.parametrize("case", DEPTHWISE, ids=str)
+def test_depthwise_gradients_of_filters_and_a_bias(case: Case) -> None:
+    """Both from one kernel: dy is loaded once."""
+    rng = np.random.default_rng(7)
+    x, _, dy = ((rng.integers(-1, 2, s) * (rng.random(s) < 0.3)).astype(np.float16) for s in case.shapes)
+
+    def gradients(x: Any, dy: Any) -> Any:
+        filters = mf.conv2d_wgrad(x, dy, kernel_size=case.taps, dtype=mf.float32, **case.parameters)
+        return filters, mf.sum(dy, axis=(0, 1, 2), dtype=mf.float32)
+
+    filters, bias = mf.fuse(gradients)(cupy.asarray(x), cupy.asarray(dy))
+    assert (cupy.asnumpy(filters) == wgrad(case, x.astype(np.float64), dy.astype(np.float64))).all()
+    assert (cupy.asnumpy(bias) == dy.astype(np.float64).sum((0, 1, 2))).all()
+
+
 @pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_layers_of_integers(case: Case) -> None:
     check_integers(case, seed=0)

@@ -197,3 +197,23 @@ def test_registers_hold_a_row_of_windows_at_a_time() -> None:
     assert all(layout.elements_per_thread <= MOST_PRODUCTS for layout in layouts)
     held = [held_elements(array, runs[0]) for array in problem(windows()).arrays]
     assert BASE_REGISTERS + 98 + sum(held) / 2 > TARGET.max_registers_per_thread
+
+
+def with_bias() -> Problem:
+    """The same with the sums of dy over all pixels, which vary along the channels alone."""
+    own = problem(windows())
+    bias = RowReduction(frozenset({0, 1, 2}), frozenset({3}), 4)
+    loop = PersistentLoopProblem((0, 1, 2), frozenset({3, 4, 5}), 8, 0, False)
+    return replace(own, reductions=(*own.reductions, bias), persistent_loop=loop)
+
+
+def test_sums_along_the_channels_alone_take_few_registers() -> None:
+    """One accumulator a channel, not one a tap: the layouts are those without these sums."""
+    layouts = [{s.layout for s in found(own)} for own in (problem(windows()), with_bias())]
+    assert len(layouts[1]) > 0.9 * len(layouts[0])
+
+
+def test_partial_sums_along_the_channels_alone_are_few_bytes() -> None:
+    schedule = next(s for s in found(with_bias()) if s in found(problem(windows())))
+    alone, both = (work_of(schedule, own, MACHINE).l2_written for own in (problem(windows()), with_bias()))
+    assert both == alone + alone / 49

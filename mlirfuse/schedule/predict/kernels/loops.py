@@ -54,7 +54,7 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     _steps(work, schedule, problem, loop, every, steps)
     stored = ceil(every / clusters / plan.period) if plan.period and plan.grid_reduction != "second_kernel" else 1
     partials = clusters // plan.slices * stored
-    _second_stage(work, plan, loop, extents, partials, slots)
+    _second_stage(work, plan, problem, loop, extents, partials, slots)
     return work
 
 
@@ -115,6 +115,7 @@ def _inside(problem: Problem, loop: PersistentLoopProblem) -> tuple[tuple[RowRed
 def _second_stage(
     work: Work,
     plan: PersistentLoop,
+    problem: Problem,
     loop: PersistentLoopProblem,
     extents: tuple[int, ...],
     partials: int,
@@ -126,7 +127,10 @@ def _second_stage(
     """
     kept = [d for d in loop.kept if d not in loop.dims]
     slices = tiles(extents, plan.second_stage_tile, kept)
-    nbytes = partials * prod([extents[d] for d in kept]) * loop.accumulator_bytes
+    whole = prod([extents[d] for d in kept])
+    _, outside = _inside(problem, loop)
+    absent = sum(part.bytes * (whole - prod([extents[d] for d in kept if d in part.kept])) for part in outside)
+    nbytes = partials * max(0, whole * loop.accumulator_bytes - absent)
     work.l2_read += nbytes
     work.l2_written += nbytes
     rounds = ceil(partials / (plan.second_stage_tile[plan.dims[0]] * plan.second_stage_reads))
