@@ -64,17 +64,23 @@ def sliding_schedules(problem: Problem, threads: int, most_read: int, target: Ta
 
 def _registers(problem: Problem, layout: BlockedLayout, slid: Sequence[int]) -> int:
     """Registers of a thread that takes the taps of its windows one row after the other, for all of its own rows at
-    once: its sums, and of each array the elements of a row of taps, as wide as it computes with them.
+    once: its sums, and of windows the elements of a row of taps, as narrow as they are read; those of one of its own
+    rows as wide as it computes with them too.
     """
-    held = 0
+    vector, own_row = layout.vector[problem.vector_dim], replace(layout, run=_without(layout.run, slid[1:]))
+    held = 0.0
     for array in (a for a in _full(problem) if a.taps > 1):
-        offsets = [
-            (step, (0,)) if d in slid[1:] else (step, own)
-            for d, (step, own) in zip(array.dims, array.windows, strict=True)
-        ]
-        held += held_elements(replace(array, windows=tuple(offsets)), layout) * max(1, array.bytes // REGISTER_BYTES)
+        windows = zip(array.dims, array.windows, strict=True)
+        row = replace(array, windows=tuple((step, (0,) if d in slid[1:] else own) for d, (step, own) in windows))
+        each = max(REGISTER_BYTES, vector * array.bytes) / REGISTER_BYTES / vector
+        held += each * held_elements(row, layout)
+        held += held_elements(row, own_row) if each < 1 else 0
     results = sum(max(1, a.bytes // REGISTER_BYTES) for a in problem.arrays if a.written)
     return round(problem.register_scale * (BASE_REGISTERS + held + results * layout.elements_per_thread))
+
+
+def _without(run: tuple[int, ...], dims: Sequence[int]) -> tuple[int, ...]:
+    return tuple(1 if d in dims else n for d, n in enumerate(run))
 
 
 def tap_bytes(problem: Problem) -> int:

@@ -85,12 +85,14 @@ def test_extents_of_which_no_run_divides() -> None:
 
 
 def test_registers_of_runs_allow_their_blocks() -> None:
-    """Sums of all results, and a row of taps of all rows of a thread, beside what every thread has."""
+    """Sums of all results, and a row of taps of all rows of a thread, in halves, beside what every thread has; and of
+    one row as wide as it is computed with.
+    """
     own = replace(problem(windows(1)), arrays=(windows(1), WRITTEN))
     for schedule in sliding_schedules(own, 128, 800, TARGET):
         layout = schedule.layout
         rows, run = layout.run[1], layout.run[2]
-        needed = BASE_REGISTERS + 8 * (rows * run + rows * (run + 2))
+        needed = BASE_REGISTERS + 8 * (rows * run + (rows / 2 + 1) * (run + 2))
         assert needed <= TARGET.max_registers_per_thread
         assert schedule.blocks_per_sm * layout.threads * needed <= TARGET.registers_per_sm
 

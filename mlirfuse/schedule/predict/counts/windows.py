@@ -89,7 +89,8 @@ def add_window_elements(work: Work, schedule: Schedule, problem: Problem, covere
 def _add_instructions(work: Work, schedule: Schedule, problem: Problem, covered: int) -> float:
     """Adds the instructions for so many elements; returns those of one thread in a step.
 
-    Each partition of an SM takes whole warps: the one with the most is the last, unless others follow.
+    Each partition of an SM takes whole warps: the one with the most is the last, unless another block is in work beside
+    the one that ends, and others follow.
     """
     layout, (each, read) = schedule.layout, problem.sliding_instructions
     known = known_extents(problem)
@@ -104,7 +105,8 @@ def _add_instructions(work: Work, schedule: Schedule, problem: Problem, covered:
     of_thread = each * layout.elements_per_thread + read * sum(held) / reads + access * (accesses + stored)
     of_thread += NARROW_INSTRUCTIONS * narrow
     warps = work.resident * layout.threads / WARP
-    uneven = ceil(warps / PARTITIONS) * PARTITIONS / warps if work.blocks <= work.sms * work.resident else 1.0
+    waits = work.resident == 1 or work.blocks <= work.sms * work.resident
+    uneven = ceil(warps / PARTITIONS) * PARTITIONS / warps if waits else 1.0
     work.instructions += uneven * covered / layout.elements_per_thread * of_thread
     work.special += covered * problem.special
     work.double += covered * problem.double
