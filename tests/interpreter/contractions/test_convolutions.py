@@ -281,6 +281,31 @@ def test_runs_of_any_windows(seed: int) -> None:
         assert (found == forward(case, x.astype(np.int64), w.astype(np.int64))).all(), schedule.layout.run
 
 
+@pytest.mark.parametrize(("channels", "stride"), [(40, 1), (72, 2)])
+def test_lanes_past_the_end_of_the_channels(channels: int, stride: int) -> None:
+    """A warp lies along the channels, of which the last ones have no whole warp."""
+    rng = np.random.default_rng(channels)
+    case = Case(1, (8, 8), channels, channels, (3, 3), (stride, stride), ((1, 1), (1, 1)), (1, 1), channels)
+    x, w, _ = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
+
+    def convolved(x: Any, w: Any) -> Any:
+        return mf.conv2d(x, w, **case.parameters)
+
+    module = mf.fuse(convolved, target="sm_90a").lower(*specs_of([x, w])).module
+    with module.context:
+        run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
+        *_, kernel = kernels(module.operation)
+        name, problem = symbol(kernel), replace(problem_of(kernel, *kernel_space(kernel)), vector=channels // 36)
+    found = sliding_schedules(problem, 96, 1600, TARGETS["sm_90a"])
+    inner = problem.vector_dim
+    ragged = [s for s in found if channels % s.layout.extents[inner] and s.layout.lanes[inner] == 32]
+    assert ragged
+    for schedule in ragged[-2:]:
+        gpu = module_at("gpu", convolved, specs_of([x, w]), {name: schedule})
+        (result,) = interpreter.run(gpu, "convolved", [x, w], order="random", seed=1)
+        assert (result == forward(case, x.astype(np.int64), w.astype(np.int64))).all(), schedule.layout
+
+
 @pytest.mark.parametrize("seed", some(range(60), 8))
 def test_runs_of_pixels_of_any_residue_classes(seed: int) -> None:
     """A data gradient with strides is one kernel in the order of pixels, whose threads have runs of them or not."""
