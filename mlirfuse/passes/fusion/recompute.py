@@ -22,9 +22,9 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
+from mlirfuse.passes.fusion.recomputed_values import ends_of, expression, is_argument, let_reduce
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values, replaced_if
 from mlirfuse.target import Target
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
@@ -171,9 +171,9 @@ class _Exchange:
         self.returned = dict(zip(call.results, body(maker)[-1].operands, strict=True))
         read = [v for v in dict.fromkeys(reader_call.operands) if v in self.returned]
         ends: dict[ir.Value, frozenset[ir.Value]] = {}
-        _let_reduce([self.returned[v] for v in read], ends)
-        self.values = {v: self.returned[v] for v in read if self.returned[v] not in _ends(self.returned[v], ends)}
-        self.ops, self.leaves = _slice(self.values.values(), ends)
+        let_reduce([self.returned[v] for v in read], ends)
+        self.values = {v: self.returned[v] for v in read if self.returned[v] not in ends_of(self.returned[v], ends)}
+        self.ops, self.leaves = expression(self.values.values(), ends)
 
     def obstacle(self) -> str | None:
         """Why the values cannot be recomputed, or None."""
@@ -201,7 +201,7 @@ class _Exchange:
         readers = {on_host: {use.owner.operation for use in on_host.uses} for on_host in self.returned}
         unread = {on_host for on_host in self.values if readers[on_host] == {self.reader_call}}
         kept = [v for on_host, v in self.returned.items() if on_host not in unread]
-        kept += [v for v in self.leaves if not _is_argument(v)]
+        kept += [v for v in self.leaves if not is_argument(v)]
         reason = _misfit(_needed(kept), kept, contracts=True) if kept else None
         return reason and f"the remaining ops of {symbol(self.maker)} cannot share a kernel: {reason}"
 
@@ -213,7 +213,7 @@ class _Exchange:
             leaves: what the readers need instead, of which the kernel returns its own reductions' results.
         """
         kept = [v for on_host, v in self.returned.items() if on_host not in unread]
-        kept += [v for v in leaves if not _is_argument(v) and v not in kept]
+        kept += [v for v in leaves if not is_argument(v) and v not in kept]
         if not kept:
             return None
         with ir.InsertionPoint(self.maker):
@@ -271,7 +271,7 @@ class _Exchange:
         reader_attributes, name = argument_attributes(trial), self.reader.attributes["sym_name"]
         erase(self.reader)
         trial.attributes["sym_name"] = name
-        returned = list(dict.fromkeys([*self.returned.values(), *(v for v in self.leaves if not _is_argument(v))]))
+        returned = list(dict.fromkeys([*self.returned.values(), *(v for v in self.leaves if not is_argument(v))]))
         call = change_signature(
             self.call, self.maker, list(self.call.operands), argument_attributes(self.maker), returned
         )
@@ -299,91 +299,12 @@ def _read_through(kernel: ir.Operation, argument: ir.Value, other: ir.Value) -> 
     replaced_if({argument: other}, lambda: _misfit(ops, end.operands, contracts=False) is None)
 
 
-def _is_argument(value: ir.Value) -> bool:
-    return isinstance(value.owner, ir.Block)
-
-
-def _is_leaf(value: ir.Value) -> bool:
-    """Whether a value ends the recomputed expression: an argument, or a reduction's result."""
-    if _is_argument(value):
-        return True
-    structure = structure_of(value.owner.operation)
-    return structure is not None and bool(structure.reduction_loops)
-
-
-def _ends(value: ir.Value, known: dict[ir.Value, frozenset[ir.Value]]) -> frozenset[ir.Value]:
-    """Where a recomputed expression ends, such that the first kernel writes few bytes for it.
-
-    These are leaves; but where a reduction's result, which is written and read, is rounded to fewer bytes than it and
-    the arguments beside it have, the expression ends behind the rounding. What is broadcast to a value's extents is too
-    small to count.
-
-    Args:
-        value: of the first kernel.
-        known: the answers of before, which are added to.
-    """
-    if value not in known:
-        if _is_leaf(value):
-            known[value] = frozenset((value,))
-        else:
-            below = frozenset[ir.Value]().union(*(_ends(v, known) for v in read_values(value.owner.operation)))
-            like = [end for end in below if _extents(end) == _extents(value)]
-            wide = sum(element_bytes(end.type) * (1 if _is_argument(end) else 2) for end in like)
-            narrower = not all(map(_is_argument, like)) and 2 * element_bytes(value.type) < wide
-            known[value] = frozenset((value,)) if narrower else below
-    return known[value]
-
-
-def _let_reduce(read: Sequence[ir.Value], known: dict[ir.Value, frozenset[ir.Value]]) -> None:
-    """Has the reader reduce too what it reads as whole arrays in any case, beside the result of the reduction.
-
-    Args:
-        read: values of the first kernel that the reader reads.
-        known: answers of `_ends`, which are added to.
-    """
-    whole = frozenset[ir.Value]().union(*(_ends(value, known) for value in read))
-    for value in read:
-        if _is_leaf(value) and not _is_argument(value):
-            inputs = [v for v in read_values(value.owner.operation) if _extents(v)]
-            below = frozenset[ir.Value]().union(*(_ends(v, known) for v in inputs))
-            if below and below <= whole - {value}:
-                known[value] = below
-
-
-def _extents(value: ir.Value) -> tuple[int, ...] | None:
-    """Of an array; None of a number."""
-    return tuple(ir.ShapedType(value.type).shape) if isinstance(value.type, ir.ShapedType) else None
-
-
-def _slice(
-    values: Iterable[ir.Value], known: dict[ir.Value, frozenset[ir.Value]]
-) -> tuple[list[ir.Operation], list[ir.Value]]:
-    """The elementwise ops that compute values, producers first, and the ends of these expressions."""
-    ops: dict[ir.Operation, None] = {}
-    leaves: dict[ir.Value, None] = {}
-    ends = frozenset[ir.Value]().union(*(_ends(value, known) for value in values))
-
-    def visit(value: ir.Value) -> None:
-        if value in ends:
-            leaves[value] = None
-            return
-        op = value.owner.operation
-        if op not in ops:
-            for operand in read_values(op):
-                visit(operand)
-            ops[op] = None
-
-    for value in values:
-        visit(value)
-    return list(ops), list(leaves)
-
-
 def _needed(values: Iterable[ir.Value]) -> list[ir.Operation]:
     """The ops of a kernel that values depend on, in program order."""
     wanted: set[ir.Operation] = set()
 
     def visit(value: ir.Value) -> None:
-        if not _is_argument(value) and value.owner.operation not in wanted:
+        if not is_argument(value) and value.owner.operation not in wanted:
             wanted.add(value.owner.operation)
             for operand in read_values(value.owner.operation):
                 visit(operand)
