@@ -1,6 +1,7 @@
 """What first calls of the survey's programs cost before the kernels are loaded, stage by stage; needs no GPU.
 
-    python benchmarks/first_calls.py [--only REGEX] [--every N] [--json FILE] [--repeat N] [--table einsums]
+    python benchmarks/first_calls.py [--only REGEX] [--every N] [--json FILE] [--repeat N]
+                                     [--table einsums | --random N --seed S]
     python benchmarks/first_calls.py --compare BEFORE.json AFTER.json
 
 A process that has compiled one kernel before compiles each program for arrays of its real extents on an H200. Seconds
@@ -52,6 +53,9 @@ PIPELINES = {
     pipeline.LOWER: "lower",
 }
 STAGES = ("trace", *PIPELINES.values(), "nvvm", "llvm", "ptxas")
+LIMITS = {"first call": (0.5, 0.7, 1.0), "choosing": (0.03,)}
+"""Seconds; the report counts the programs that take longer."""
+
 console = Console(width=170)
 
 
@@ -192,7 +196,9 @@ def report(rows: Sequence[dict[str, Any]], slowest: int) -> None:
         return
     for name, value in (("first call", lambda row: row["seconds"]), ("choosing", choosing)):
         values = [value(row) for row in made]
-        console.print(f"{name}: {len(values)} programs, geomean {geomean(values):.3f} s, maximum {max(values):.3f} s")
+        over = ", ".join(f"{sum(v > limit for v in values)} over {limit} s" for limit in LIMITS[name])
+        spread = f"geomean {geomean(values):.3f} s, maximum {max(values):.3f} s"
+        console.print(f"{name}: {len(values)} programs, {spread}, {over}", highlight=False)
     total = sum(row["seconds"] for row in made)
     parts = {s: sum(row["stages"].get(s, 0.0) for row in made) / total for s in (*STAGES, "choosing")}
     console.print("; ".join(f"{name} {part:.0%}" for name, part in parts.items()), highlight=False)
@@ -232,6 +238,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=re.compile, default=re.compile(""), help="programs whose 'domain name' matches")
     parser.add_argument("--table", choices=("table", "einsums"), default="table", help="the module of programs")
+    parser.add_argument("--random", type=int, default=0, help="that many random programs instead of the table")
+    parser.add_argument("--seed", type=int, default=0, help="of random programs")
     parser.add_argument("--every", type=int, default=1, help="each N-th program")
     parser.add_argument("--repeat", type=int, default=1, help="the fastest of that many first calls")
     parser.add_argument("--slowest", type=int, default=10, help="programs to print")
@@ -241,7 +249,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.compare:
         return compare(*(json.loads(path.read_text()) for path in options.compare))
     os.environ[cubin_cache.VARIABLE] = "off"
-    programs = [p for p in all_programs(0, 0, options.table) if options.only.search(f"{p.domain} {p.name}")]
+    known = all_programs(options.random, options.seed, options.table)
+    programs = [p for p in known if options.only.search(f"{p.domain} {p.name}")]
     watch = watched()
     first_call(Program("", lambda xp, x: x + 1, "x:f32[R,C]", {"R": 8, "C": 8}, label="warm"), watch)
     rows = list[dict[str, Any]]()
@@ -264,8 +273,10 @@ def forget() -> None:
         for value in list(vars(module).values()):
             if hasattr(value, "cache_clear") and getattr(value, "__module__", "").startswith("mlirfuse.schedule"):
                 value.cache_clear()
+    from mlirfuse.analysis.scheduling.scheduling_problem import forget_problems
     from mlirfuse.lowering.ptx.assembler import _assembled
 
+    forget_problems()
     _assembled.cache_clear()
 
 

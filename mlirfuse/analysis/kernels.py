@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 
 from mlir import ir
 
@@ -48,6 +49,13 @@ def symbol(function: ir.Operation) -> str:
 def body(function: ir.Operation) -> list[ir.Operation]:
     """The ops of a function's entry block, in order; none for a declaration."""
     return [op.operation for block in list(function.regions[0].blocks)[:1] for op in block.operations]
+
+
+def content(function: ir.Operation) -> bytes:
+    """The IR of a function, with its name and locations: equal for functions of which analyses find the same."""
+    written = BytesIO()
+    function.write_bytecode(written)
+    return written.getvalue()
 
 
 def stored_values(kernel: ir.Operation) -> list[ir.Value]:

@@ -8,6 +8,7 @@ no option: passes read it from the module (`mlirfuse/dialect/module_target.py`).
 from __future__ import annotations
 
 from mlirfuse.errors import PipelineError
+from mlirfuse.lowering.ptx.to_ptx import CANONICALIZE
 from mlirfuse.passmanager import registry
 from mlirfuse.passmanager.syntax import parse_pipeline
 from mlirfuse.target.instructions import FAMILIES
@@ -45,10 +46,12 @@ TILE = (
 )
 """Kernels to tile programs."""
 
+_CANONICALIZE = CANONICALIZE.replace("{", "{{").replace("}", "}}")
+
 GPU = (
     "fuse-share-arguments,fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
     "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-flatten-tiles,fuse-assign-layouts,"
-    "fuse-distribute,fuse-resolve-gathers,fuse-resolve-scatters,canonicalize{{region-simplify=disabled}},cse,fuse-roll-stores,"
+    f"fuse-distribute,fuse-resolve-gathers,fuse-resolve-scatters,{_CANONICALIZE},cse,fuse-roll-stores,"
     "fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch,fuse-launch-dependents,"
     "fuse-assign-l2-policies,fuse-narrow-bounds,fuse-unroll-loops"

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, host_function, is_tile_program, kernels, symbol
-from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.scheduling.scheduling_problem import scheduling_problem
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.compiler.compile import Lowered
 from mlirfuse.compiler.pipeline import ASSIGN, TO_KERNELS, stage
 from mlirfuse.dialect.attributes import SCHEDULE
@@ -45,7 +44,7 @@ class KernelProblems:
                 _set_hints(host_function(module), shapes)
                 FuseHintExtents().run(module, Remarks())
             return {
-                symbol(kernel): scheduling_problem(kernel, *kernel_space(kernel))
+                symbol(kernel): kernel_problem(kernel)
                 for kernel in kernels(module)
                 if (given or SCHEDULE not in kernel.attributes) and not is_tile_program(kernel)
             }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from mlir import ir
@@ -44,6 +47,8 @@ class LowerAttachTarget(Pass):
             remarks.declined(self, "the module has no gpu.module to attach a target to", module)
 
 
-def nvvm_target(target: Target) -> ir.Attribute:
-    """The `#nvvm.target` attribute of a target; the bindings have no builder for it."""
-    return ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{target.chip}", features = "+ptx{target.ptx}">')
+def nvvm_target(target: Target, links: Sequence[Path] = ()) -> ir.Attribute:
+    """The `#nvvm.target` attribute of a target, with bitcode files to link; the bindings have no builder for it."""
+    quoted = ", ".join(json.dumps(str(path), ensure_ascii=False) for path in links)
+    linked = f", link = [{quoted}]" if links else ""
+    return ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{target.chip}", features = "+ptx{target.ptx}"{linked}>')

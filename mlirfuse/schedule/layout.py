@@ -90,8 +90,12 @@ class BlockedLayout:
     @kept_property
     def extents(self) -> tuple[int, ...]:
         """Elements that the layout covers in each dimension."""
-        parts = zip(self._repeat_strides, self.repeats, self.blocks, strict=True)
-        return tuple([stride * repeats * blocks for stride, repeats, blocks in parts])
+        factors = zip(self.vector, self.lanes, self.warps, self.repeats, self.blocks, strict=True)
+        covered = [v * lanes * warps * repeats * blocks for v, lanes, warps, repeats, blocks in factors]
+        for more in (self.inner, self.run):
+            if more:
+                covered = [n * factor for n, factor in zip(covered, more, strict=True)]
+        return tuple(covered)
 
     @kept_property
     def elements_per_thread(self) -> int:

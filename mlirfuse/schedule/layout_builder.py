@@ -19,6 +19,14 @@ class LayoutBuilder:
         self.lanes, self.warps, self.repeats, self.blocks = ([1] * rank for _ in range(4))
         self.lanes_left = WARP
 
+    def copy(self) -> LayoutBuilder:
+        """The same layout, to be filled in another way from here on."""
+        other = LayoutBuilder.__new__(LayoutBuilder)
+        other.extents, other.lanes_left = self.extents, self.lanes_left
+        other.vector, other.lanes, other.warps = self.vector.copy(), self.lanes.copy(), self.warps.copy()
+        other.repeats, other.blocks = self.repeats.copy(), self.blocks.copy()
+        return other
+
     def left(self, dim: int) -> int:
         """Fragments along a dimension that nothing covers yet; a large number where the extent is dynamic."""
         extent = self.extents[dim]

@@ -12,6 +12,7 @@ from mlir import ir
 
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError, errors_at
+from mlirfuse.schedule.kept import hashed_once
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.grid_persistent import GridPersistent
@@ -34,6 +35,7 @@ MOST_HELD = 4096
 
 
 @refuses_old_fields
+@hashed_once
 @dataclass(frozen=True)
 class Schedule:
     """How one kernel is tiled and spread over threads.

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 from mlir import ir
 
-from mlirfuse.analysis.loops.maps import projected_axes
+from mlirfuse.analysis.loops.maps import projected_axes, repeats_a_loop
 from mlirfuse.analysis.memory.host_views import is_diagonal
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import IRError, errors_at
@@ -84,10 +84,11 @@ def is_unit_reshape(op: ir.Operation) -> bool:
 
 
 def _generic(op: ir.Operation) -> OpStructure | None:
-    if is_diagonal(op):
+    maps = op.attributes["indexing_maps"]
+    if _repeats_a_loop(maps) and is_diagonal(op):
         return None
     with errors_at(op):
-        axes = _axes(op.attributes["indexing_maps"])
+        axes = _axes(maps)
     kinds = op.attributes["iterator_types"]
     result_axes = axes[len(axes) - len(op.results) :]
     operands, arguments = tuple(op.operands), op.regions[0].blocks[0].arguments
@@ -117,6 +118,12 @@ def _generic(op: ir.Operation) -> OpStructure | None:
 def _axes(maps: ir.Attribute) -> tuple[tuple[int | None, ...], ...]:
     """The loop of each axis of each operand; raises `IRError` for maps that are no projections."""
     return tuple(projected_axes(each) for each in ir.ArrayAttr(maps))
+
+
+@lru_cache(maxsize=64)
+def _repeats_a_loop(maps: ir.Attribute) -> bool:
+    """Whether an operand is read along one loop twice, as a diagonal is."""
+    return any(repeats_a_loop(each) for each in ir.ArrayAttr(maps))
 
 
 @lru_cache(maxsize=64)
@@ -188,7 +195,12 @@ def _extents(value: ir.Value) -> Sequence[int]:
 
 
 def _extents_or_none(value: ir.Value) -> tuple[int | None, ...]:
-    type_ = value.type
+    return _extents_of_type(value.type)
+
+
+@lru_cache(maxsize=64)
+def _extents_of_type(type_: ir.Type) -> tuple[int | None, ...]:
+    """The extents of a tensor's type, None where dynamic; a scalar has none."""
     if not isinstance(type_, ir.RankedTensorType):
         return ()
     return tuple(None if extent == _DYNAMIC else extent for extent in type_.shape)

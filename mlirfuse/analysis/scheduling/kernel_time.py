@@ -12,7 +12,7 @@ from mlirfuse.analysis.kernels import symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
 from mlirfuse.analysis.scheduling.problem import problem_of
-from mlirfuse.analysis.scheduling.scheduling_problem import scheduling_problem
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.model import MachineModel
@@ -41,7 +41,7 @@ def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineMode
     Raises:
         ScheduleError: the kernel's ops share no iteration space, or no schedule fits.
     """
-    problem = scheduling_problem(kernel, *kernel_space(kernel))
+    problem = kernel_problem(kernel)
     given = schedule_of(kernel) if SCHEDULE in kernel.attributes else None
     if isinstance(problem, Problem):
         return predict(given or choose_schedule(problem, target, machine=machine), problem, machine)
@@ -64,7 +64,7 @@ def least_of_two(
         target: the architecture that they are scheduled for.
         machine: the speeds of the device.
     """
-    problem = scheduling_problem(kernel, *kernel_space(kernel))
+    problem = kernel_problem(kernel)
     if SCHEDULE in kernel.attributes or not isinstance(problem, Problem) or problem.grid_persistent is None:
         return apart
     if choose_schedule(problem, target, machine=machine).grid_persistent is None:

@@ -7,7 +7,7 @@ layout shifts rows, the counts of warps with a row's first and last elements dep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import groupby
 from math import prod
 from typing import TypeAlias
@@ -18,6 +18,7 @@ from mlir.dialects import arith
 from mlirfuse.distribution.threads.fragments import Fragments
 from mlirfuse.distribution.threads.scalars import add, constant, less, multiply
 from mlirfuse.distribution.threads.threads import Threads
+from mlirfuse.schedule.layout import BlockedLayout
 
 
 def held_elements(source: Fragments, dims: Sequence[int], block: int, warp: int | None = None) -> int:
@@ -38,17 +39,19 @@ def held_elements(source: Fragments, dims: Sequence[int], block: int, warp: int 
             warp, warp_digit = divmod(warp, layout.warps[dim])
             digits = range(warp_digit, warp_digit + 1)
         if source.varies(dim):
-            count *= sum(_along(source, dim, block_digit, digit) for digit in digits)
+            extent, fragments = source.extents[dim], source.repeats(dim)
+            count *= sum(_along(layout, dim, extent, fragments, block_digit, digit) for digit in digits)
     return count
 
 
-def _along(source: Fragments, dim: int, block: int, warp: int) -> int:
-    layout = source.layout
+@lru_cache(maxsize=1024)  # each sender of an exchange is asked for with all others
+def _along(layout: BlockedLayout, dim: int, extent: int, fragments: int, block: int, warp: int) -> int:
+    """Elements along a dimension, of so many, that a warp of a block holds in so many fragments."""
     span = layout.span(dim)
     start = block * layout.repeats[dim] * layout.repeat_stride(dim) + warp * layout.within(dim) * span
-    runs = range(0, source.repeats(dim), layout.neighbours(dim))
+    runs = range(0, fragments, layout.neighbours(dim))
     starts = (start + layout.offset(dim, fragment) for fragment in runs)
-    return sum(max(0, min(span, source.extents[dim] - first)) for first in starts)
+    return sum(max(0, min(span, extent - first)) for first in starts)
 
 
 Count: TypeAlias = float | ir.Value

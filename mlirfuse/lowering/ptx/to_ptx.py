@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mlir import ir
-from mlir.dialects import gpu
+from mlir.dialects import builtin, gpu
 from mlir.passmanager import PassManager
 
 from mlirfuse.dialect.attributes import ABI, SIGNED_STRIDES
@@ -26,9 +25,14 @@ from mlirfuse.support.diagnostics import describe
 from mlirfuse.support.rewriting import ops_named
 from mlirfuse.target import Target
 
+CANONICALIZE = (
+    'canonicalize{region-simplify=disabled disable-patterns="{anonymous}::RemoveDuplicateSuccessorInputUses"}'
+)
+"""Upstream's canonicalizer of one thread's code. Its search for values that a loop carries twice takes a time quadratic
+in their number, which is that of a thread's accumulators, and `cse` has left none."""
+
 TO_NVVM = (
-    "builtin.module(gpu.module("
-    "canonicalize{region-simplify=disabled},cse,lower-affine,expand-strided-metadata,lower-affine,convert-nvgpu-to-nvvm,convert-scf-to-cf,"
+    f"builtin.module(gpu.module({CANONICALIZE},cse,lower-affine,expand-strided-metadata,lower-affine,convert-nvgpu-to-nvvm,convert-scf-to-cf,"
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=64},"
     "convert-vector-to-llvm,convert-ub-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,convert-nvvm-to-llvm,"
     "reconcile-unrealized-casts,cse))"
@@ -96,23 +100,31 @@ def ptx(module: ir.Operation, target: Target) -> dict[str, KernelBinary]:
     with module.context, module.location:
         clone = module.operation.clone()
         entries = _entries(clone)
-        for op in clone.regions[0].blocks[0].operations:
-            if op.operation.name == "gpu.module":
-                op.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target)])
-        functions = libdevice.functions_used(clone)
-        links = [libdevice.require(functions)] if functions else []
-        _run(_binary_pipeline(links), clone, f"LLVM could not compile the kernels for {target.chip}")
+        owners = [op.operation for op in clone.regions[0].blocks[0].operations if op.operation.name == "gpu.module"]
+        for owner in owners:
+            functions = libdevice.functions_used(owner)
+            links = [libdevice.require(functions)] if functions else []
+            owner.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target, links)])
+        apart = _apart(owners)
+        _run(_TO_BINARY, apart.operation, f"LLVM could not compile the kernels for {target.chip}")
         texts = {
             _text(op.attributes["sym_name"]): gpu.ObjectAttr(op.attributes["objects"][0]).object.decode().rstrip("\0")
-            for op in clone.regions[0].blocks[0].operations
-            if op.operation.name == "gpu.binary"
+            for inner in apart.body.operations
+            for op in inner.regions[0].blocks[0].operations
         }
     return {kernel: KernelBinary(kernel, target, worked_around(texts[owner])) for kernel, owner in entries.items()}
 
 
-def _binary_pipeline(links: Sequence[Path]) -> str:
-    options = "".join(f" l={path}" for path in links)
-    return f"builtin.module(gpu-module-to-binary{{format=isa{options}}})"
+_TO_BINARY = "builtin.module(builtin.module(gpu-module-to-binary{format=isa}))"
+
+
+def _apart(owners: Sequence[ir.Operation]) -> ir.Module:
+    """A module with a module for each `gpu.module`, which moves there: MLIR runs passes of neighbours at once."""
+    apart = ir.Module.create()
+    for owner in owners:
+        with ir.InsertionPoint(apart.body):
+            builtin.ModuleOp().body.append(owner)
+    return apart
 
 
 def _entries(module: ir.Operation) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -78,11 +78,11 @@ def _merge_arguments(call: ir.Operation, kernel: ir.Operation) -> int:
         return 0
     first: dict[tuple[ir.Value, ir.Attribute], ir.Value] = {}
     merged = 0
-    fitness = _fitness(kernel)
+    fitness = _KeptFitness(kernel)
     for argument, operand, known in zip(arguments, call.operands, attributes, strict=True):
         earlier = first.setdefault((operand, ir.DictAttr.get(known)), argument)
         if earlier != argument and list(argument.uses):
-            merged += replaced_if({argument: earlier}, lambda: _fitness(kernel) == fitness)
+            merged += fitness.allows({argument: earlier})
     if merged:
         change_signature(call, kernel, list(call.operands), attributes, list(body(kernel)[-1].operands))
     return merged
@@ -90,30 +90,92 @@ def _merge_arguments(call: ir.Operation, kernel: ir.Operation) -> int:
 
 def merge_equal_ops(function: ir.Operation) -> tuple[int, list[ir.Operation]]:
     """Replaces each op by the first equal one that may have its uses; returns how many, and those that have to stay."""
-    is_kernel = KERNEL in function.attributes
+    if KERNEL not in function.attributes:
+        found = _merge(function, lambda op, earlier: replaced_if(_results(op, earlier), lambda: True))
+    else:
+        found = _merge_all(function) or _merge_one_by_one(function)
+    erase_dead([op for op in body(function)[:-1] if op.name.split(".")[0] in PURE_DIALECTS])
+    return found
+
+
+def _merge(
+    function: ir.Operation, merges: Callable[[ir.Operation, ir.Operation], bool]
+) -> tuple[int, list[ir.Operation]]:
+    """`merge_equal_ops` of which `merges` gives an earlier op the uses of an equal one, or declines."""
     known: dict[Hashable, list[ir.Operation]] = {}
     apart: list[ir.Operation] = []
     merged = 0
-    fitness = _fitness(function) if is_kernel else None
     for op in body(function)[:-1]:
         if op.name.split(".")[0] not in PURE_DIALECTS:
             continue
         equal = known.setdefault(operation_key(op), [])
-        has_loops = is_kernel and structure_of(op) is not None
-        if any(_replaced(function, op, earlier, fitness if has_loops else None) for earlier in equal):
+        if any(merges(op, earlier) for earlier in equal):
             merged += 1
             continue
         if equal:
             apart.append(op)
         equal.append(op)
-    erase_dead([op for op in body(function)[:-1] if op.name.split(".")[0] in PURE_DIALECTS])
     return merged, apart
 
 
-def _replaced(function: ir.Operation, op: ir.Operation, earlier: ir.Operation, fitness: Fitness | None) -> bool:
-    """Whether an earlier op got the uses of an equal one: always, but where this changes a kernel's fitness."""
-    values = dict(zip(op.results, earlier.results, strict=True))
-    return replaced_if(values, lambda: fitness is None or _fitness(function) == fitness)
+def _merge_all(kernel: ir.Operation) -> tuple[int, list[ir.Operation]] | None:
+    """Merges all equal ops of a kernel, which stays as it is where that changes its fitness: then None."""
+    fitness = _KeptFitness(kernel)
+    uses: list[tuple[ir.Operation, int, ir.Value]] = []
+
+    def merges(op: ir.Operation, earlier: ir.Operation) -> bool:
+        if structure_of(op) is not None:
+            fitness.note()
+        for value, other in _results(op, earlier).items():
+            for user, number in [(use.owner.operation, use.operand_number) for use in value.uses]:
+                uses.append((user, number, value))
+                user.operands[number] = other
+        return True
+
+    found = _merge(kernel, merges)
+    if fitness.holds():
+        return found
+    for user, number, value in uses:
+        user.operands[number] = value
+    return None
+
+
+def _merge_one_by_one(kernel: ir.Operation) -> tuple[int, list[ir.Operation]]:
+    """Merges those of a kernel's equal ops that leave its fitness as it is, one after the other."""
+    fitness = _KeptFitness(kernel)
+
+    def merges(op: ir.Operation, earlier: ir.Operation) -> bool:
+        values = _results(op, earlier)
+        return replaced_if(values, lambda: True) if structure_of(op) is None else fitness.allows(values)
+
+    return _merge(kernel, merges)
+
+
+def _results(op: ir.Operation, earlier: ir.Operation) -> dict[ir.Value, ir.Value]:
+    """Each result of an op with the one of an equal op."""
+    return dict(zip(op.results, earlier.results, strict=True))
+
+
+class _KeptFitness:
+    """A kernel's fitness, which no replacement may change; it is computed once there is one to try."""
+
+    def __init__(self, kernel: ir.Operation):
+        self._kernel = kernel
+        self._fitness: Fitness | None = None
+
+    def note(self) -> None:
+        """Computes the fitness, unless it is known: what the kernel's may be compared with later."""
+        if self._fitness is None:
+            self._fitness = _fitness(self._kernel)
+
+    def holds(self) -> bool:
+        """Whether the fitness is what was noted, if anything was."""
+        return self._fitness is None or _fitness(self._kernel) == self._fitness
+
+    def allows(self, values: Mapping[ir.Value, ir.Value]) -> bool:
+        """Replaces values by others everywhere, where that leaves the fitness as it is; returns whether it does."""
+        self.note()
+        return replaced_if(values, self.holds)
 
 
 def _fitness(kernel: ir.Operation) -> Fitness:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
-from mlirfuse.analysis.kernels import body, functions, symbol
+from mlirfuse.analysis.kernels import body, content, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.spaces import check_results, kernel_space
 from mlirfuse.analysis.loops.structure import structure_of
@@ -75,16 +76,22 @@ class FuseMixOrderReduction(Pass):
             if request == "split":
                 remarks.declined(self, "the caller asked for separate kernels (split)", function)
                 continue
-            while self._merge_one(module, function, remarks, required=request == "fused"):
+            known = Known({}, {})
+            while self._merge_one(module, function, known, remarks, required=request == "fused"):
                 pass
 
-    def _merge_one(self, module: ir.Operation, function: ir.Operation, remarks: Remarks, *, required: bool) -> bool:
-        """Merges the first pair that can be merged; when there is none, remarks why the others cannot."""
+    def _merge_one(
+        self, module: ir.Operation, function: ir.Operation, known: Known, remarks: Remarks, *, required: bool
+    ) -> bool:
+        """Merges the first pair that can be merged; when there is none, remarks why the others cannot.
+
+        `known` has what earlier calls found for pairs that no merge has changed since.
+        """
         declined: list[tuple[ir.Operation, str, bool]] = []
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
         is_asked = required or GRID_REDUCTION in function.attributes  # the request concerns one kernel
-        pairs = _pairs(module, function)
+        pairs = _pairs(module, function, known)
         for pair in pairs:
             if not pair.shared_bytes():
                 continue
@@ -98,10 +105,10 @@ class FuseMixOrderReduction(Pass):
             views = shared_views(pair) if is_candidate else []
             reasons: list[str] = []
             for number, view in enumerate(views):
-                reason = _aligned(module.clone(ip=False), symbol(function), position, number, target)
+                reason = _aligned(module.clone(ip=False), symbol(function), position, number, target, known)
                 if reason is None:
                     view.align(function)
-                    self._merge(_pairs(module, function)[position], function, remarks)
+                    self._merge(_pairs(module, function, known)[position], function, remarks)
                     return True
                 reasons.append(f"{pair}: {view}, and {reason}")
             declined += [(pair.second_call, reason, pair.both_reduce()) for reason in reasons[:1]]
@@ -121,15 +128,15 @@ class FuseMixOrderReduction(Pass):
         pair.merge(function)
 
 
-def _pairs(module: ir.Operation, function: ir.Operation) -> list[_Pair]:
+def _pairs(module: ir.Operation, function: ir.Operation, known: Known) -> list[_Pair]:
     """All pairs of launches of a host function, in order."""
     return [
-        _Pair(first, second, first_kernel, second_kernel)
+        _Pair(first, second, first_kernel, second_kernel, known)
         for (first, first_kernel), (second, second_kernel) in combinations(launches(module, function).items(), 2)
     ]
 
 
-def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: Target) -> str | None:
+def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: Target, known: Known) -> str | None:
     """Why two kernels cannot be merged over the dimensions that views of shared data have in common; None if they can.
 
     Args:
@@ -138,11 +145,12 @@ def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: 
         position: the position of the two kernels' launches among `_pairs` of the host function.
         number: the position of the view among the pair's `shared_views`.
         target: the architecture.
+        known: what is known of pairs.
     """
     function = next(f for f in functions(copy) if symbol(f) == host)
-    if reason := shared_views(_pairs(copy, function)[position])[number].align(function):
+    if reason := shared_views(_pairs(copy, function, known)[position])[number].align(function):
         return reason
-    pair = _pairs(copy, function)[position]
+    pair = _pairs(copy, function, known)[position]
     return pair.obstacle(target) if pair.shared_bytes() else "no common dimensions cover the shared data"
 
 
@@ -159,8 +167,38 @@ class Gain:
     synchronisation: float
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of merging pairs, by the pairs' keys (`_Pair.key`): merging one pair changes few others.
+
+    Attributes:
+        obstacles: why the merged kernel is none, or None.
+        gains: what merging saves.
+    """
+
+    obstacles: dict[Hashable, str | None]
+    gains: dict[Hashable, Gain | None]
+
+
+@dataclass(frozen=True)
 class _Pair(KernelPair):
-    """Two launches that may read the same data."""
+    """Two launches that may read the same data.
+
+    Attributes:
+        known: what is known of merging pairs.
+    """
+
+    known: Known
+
+    @cached_property
+    def key(self) -> Hashable:
+        """What the merged kernel follows from: the kernels, which of their arguments and results are the same values,
+        and which results other ops use.
+        """
+        numbers: dict[ir.Value, int] = {}
+        values = (*self.first_call.operands, *self.first_call.results, *self.second_call.operands)
+        same = tuple(numbers.setdefault(value, len(numbers)) for value in values)
+        return content(self.first), content(self.second), same, tuple(numbers[value] for value in self._kept())
 
     def __str__(self) -> str:
         return f"{callee(self.second_call)} stays apart from {callee(self.first_call)}"
@@ -199,6 +237,12 @@ class _Pair(KernelPair):
             return f"the schedule of {symbol(self.first)} has no persistent loop"
         if self.host_intervenes():
             return "the host computes on values that pass from one kernel to the other"
+        if self.key not in self.known.obstacles:
+            self.known.obstacles[self.key] = self._misfit(target, has_loop=given is not None)
+        return self.known.obstacles[self.key]
+
+    def _misfit(self, target: Target, *, has_loop: bool) -> str | None:
+        """Why the merged kernel is none, or None; `has_loop` says whether the caller gave it a persistent loop."""
         trial = self.build()
         try:
             structures = [s for op in body(trial) if (s := structure_of(op)) is not None]
@@ -216,7 +260,7 @@ class _Pair(KernelPair):
             if 0 in space.extents:
                 return "the shared data have no elements"
             problem = problem_of(trial, space, structures)
-            if given is None and next(loops(problem, target), None) is None:
+            if not has_loop and next(loops(problem, target), None) is None:
                 return too_wide(problem, target)
             return None
         except ScheduleError as error:
@@ -228,6 +272,12 @@ class _Pair(KernelPair):
         """The predicted time that merging saves; None where the caller gave a schedule, or a kernel has none."""
         if SCHEDULE in self.first.attributes:
             return None
+        if self.key not in self.known.gains:
+            self.known.gains[self.key] = self._gain(target, machine)
+        return self.known.gains[self.key]
+
+    def _gain(self, target: Target, machine: MachineModel) -> Gain | None:
+        """The predicted time that merging saves; None where a kernel has no schedule."""
         trial = self.build()
         try:
             apart = [kernel_prediction(kernel, target, machine) for kernel in (self.first, self.second)]

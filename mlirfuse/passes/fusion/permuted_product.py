@@ -18,6 +18,7 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import GATHER, SCHEDULE, STRIDES
 from mlirfuse.dialect.gathered_view import DEFINITION as VIEW
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
@@ -32,7 +33,9 @@ from mlirfuse.passes.fusion.permuted_arrays import (
 )
 from mlirfuse.passes.kernels.collapse_dims import collapse_alone, pairs_of
 from mlirfuse.schedule.grid.products import MOST_SUMS
+from mlirfuse.schedule.predict.bounds import issue_microseconds
 from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.support.rewriting import defining_op, erase
 from mlirfuse.tiling.kernel_signature import default_attributes
 
@@ -271,14 +274,21 @@ def _memory_order(kernel: ir.Operation, operand: ContractionOperand) -> Dims:
 
 
 def microseconds(
-    kernel: ir.Operation, change: Callable[[ir.Operation], None] | None = None, *, waits: bool = False
+    kernel: ir.Operation,
+    change: Callable[[ir.Operation], None] | None = None,
+    *,
+    waits: bool = False,
+    limit: float = inf,
 ) -> float:
     """The microseconds that a kernel is predicted to take; infinite where there is no schedule.
+
+    Of a kernel that takes `limit` or more by a lower bound that bound, which saves looking for its schedule.
 
     Args:
         kernel: a kernel on tensors, which stays as it is.
         change: what happens to the kernel before.
         waits: whether the kernel waits for a copy, so that its launch is hidden behind nothing.
+        limit: microseconds of what the kernel is compared with.
     """
     module = kernel.parent.operation
     target = target_of_module(module)
@@ -289,6 +299,9 @@ def microseconds(
             change(trial)
         collapse_alone(trial)
         machine = machine_of(target, device_of_module(module))
+        problem = kernel_problem(trial)
+        if isinstance(problem, Problem) and (least := issue_microseconds(problem, machine)) >= limit:
+            return least
         found = kernel_prediction(trial, target, machine)
         launch = max(found.launch, US * machine.graph_launch) if waits else found.launch
         return replace(found, launch=launch).microseconds

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -65,7 +66,10 @@ def grid_candidates(
     """Every split of a row over lanes, warps and blocks of a cluster, with every number of rows side by side or
     unrolled that fits.
     """
-    for layout in dict.fromkeys(_layouts(problem, persistent_loop, target)):
+    few_accumulators = persistent_loop.accumulator_bytes <= UNROLL_TOTALS * problem.read_bytes
+    may_unroll = persistent_loop.inner and persistent_loop.outer_only and few_accumulators and problem.vector > 1
+    row = _Row(problem.extents, problem.vector_dim, problem.vector, persistent_loop.dims)
+    for layout in _layouts(row, may_unroll, target.max_cluster, target.max_threads_per_block):
         reached = 0
         for order, columns in WAYS:
             if columns == "shared" and not persistent_loop.column_bytes:
@@ -85,30 +89,53 @@ def grid_candidates(
                 most = most // 2 if are_apart(persistent_loop, layout, order) else 0
 
 
-def _layouts(problem: Problem, persistent_loop: PersistentLoopProblem, target: Target) -> Iterator[BlockedLayout]:
+@dataclass(frozen=True)
+class _Row:
+    """What the layouts of a row depend on.
+
+    Attributes:
+        extents: of the iteration space; None where dynamic.
+        vector_dim: the dimension in which memory is contiguous.
+        vector: elements that a thread moves at once.
+        looped: the dimensions of the persistent loop.
+    """
+
+    extents: tuple[int | None, ...]
+    vector_dim: int
+    vector: int
+    looped: tuple[int, ...]
+
+
+@lru_cache(maxsize=64)  # kernels that passes compare have rows in common
+def _layouts(row: _Row, may_unroll: bool, most_blocks: int, most_threads: int) -> tuple[BlockedLayout, ...]:
     """Every way to spread a row over lanes, warps and blocks of a cluster, with every number of rows side by side or
-    unrolled.
+    unrolled, whose threads hold few enough elements.
 
     Unrolled rows are reduced together: the warps that hold them exchange partials once for all. Where a row is one
     warp's, or nothing is reduced inside of it, no warp waits. Reductions that are over a row's elements too would be
     carried for each unrolled row.
     """
-    few_accumulators = persistent_loop.accumulator_bytes <= UNROLL_TOTALS * problem.read_bytes
-    may_unroll = persistent_loop.inner and persistent_loop.outer_only and few_accumulators and problem.vector > 1
-    most_warps = target.max_threads_per_block // WARP
-    abreast = persistent_loop.dims[-1]
-    for doublings in range(target.max_cluster.bit_length()):
+    found = dict.fromkeys(_all_layouts(row, may_unroll, most_blocks, most_threads))
+    return tuple(layout for layout in found if layout.elements_per_thread <= MOST_ELEMENTS)
+
+
+def _all_layouts(row: _Row, may_unroll: bool, most_blocks: int, most_threads: int) -> Iterator[BlockedLayout]:
+    most_warps = most_threads // WARP
+    abreast = row.looped[-1]
+    for doublings in range(most_blocks.bit_length()):
         for lanes in (WARP, 16, 8) if doublings == 0 else (WARP,):
             repeats = []
             for warps in range(1, (most_warps if lanes == WARP else 1) + 1):
-                fill = _row_builder(problem, persistent_loop, lanes, warps, 1 << doublings)
+                fill = _row_builder(row, lanes, warps, 1 << doublings)
                 if fill is None or fill.repeats in repeats:  # more warps that have as much each only idle more
                     continue
                 repeats.append(fill.repeats)
                 layout = fill.layout()
+                if layout.elements_per_thread > MOST_ELEMENTS:  # and more rows are no less
+                    continue
                 for rows in _rows(min(MOST_ROWS, most_warps // warps, fill.left(abreast))):
                     yield replace(layout, warps=_times(rows, layout.warps, abreast))
-                if may_unroll and warps > 1 and layout.is_alone(persistent_loop.dims):
+                if may_unroll and warps > 1 and layout.is_alone(row.looped):
                     for rows in range(2, min(MAX_UNROLLED_ROWS, fill.left(abreast)) + 1):
                         yield replace(layout, repeats=_times(rows, layout.repeats, abreast))
 
@@ -128,16 +155,14 @@ def _times(rows: int, factors: tuple[int, ...], dim: int) -> tuple[int, ...]:
     return tuple(rows * n if d == dim else n for d, n in enumerate(factors))
 
 
-def _row_builder(
-    problem: Problem, persistent_loop: PersistentLoopProblem, lanes: int, warps: int, cluster: int
-) -> LayoutBuilder | None:
+def _row_builder(row: _Row, lanes: int, warps: int, cluster: int) -> LayoutBuilder | None:
     """A row over `lanes` lanes of `warps` warps of `cluster` blocks; None if some would idle."""
-    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-    inner = [d for d in range(problem.rank) if d not in persistent_loop.dims]
-    inner.sort(key=lambda d: (d != problem.vector_dim, -d))
+    fill = LayoutBuilder(row.extents, row.vector_dim, row.vector)
+    inner = [d for d in range(len(row.extents)) if d not in row.looped]
+    inner.sort(key=lambda d: (d != row.vector_dim, -d))
     for dim in inner:
         fill.add_lanes(dim, lanes)
-    fill.rest_of_lanes(persistent_loop.dims[-1])
+    fill.rest_of_lanes(row.looped[-1])
     for dim in inner:
         fill.add_blocks(dim, cluster)
     for dim in inner:
@@ -147,7 +172,7 @@ def _row_builder(
     for dim in inner:
         fill.rest_in_repeats(dim)
     layout = fill.layout()
-    each = ((problem.extents[d], layout.extents[d], layout.blocks[d]) for d in inner)
+    each = ((row.extents[d], layout.extents[d], layout.blocks[d]) for d in inner)
     # The last block of a cluster has elements too.
     return None if any(extent is not None and n // b * (b - 1) >= extent for extent, n, b in each) else fill
 
@@ -157,7 +182,7 @@ def _resident_blocks(
 ) -> int:
     """How many blocks, of `registers` registers a thread, are to share an SM; 0 if not even one fits."""
     held = layout.elements_per_thread
-    if registers > target.max_registers_per_thread or held > MOST_ELEMENTS:
+    if registers > target.max_registers_per_thread:
         return 0
     unrolled = unrolled_rows(persistent_loop, layout)
     if unrolled > 1:

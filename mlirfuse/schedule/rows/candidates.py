@@ -73,7 +73,7 @@ class Candidate:
 def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
     for order in _orders(problem):
-        for schedule in _spread(replace(problem, register_scale=1.0), order, target):
+        for schedule in _spread(_row_of(problem), order, target):
             yield from fitted(schedule, problem, target)
 
 
@@ -88,7 +88,23 @@ def _orders(problem: Problem) -> tuple[str, ...]:
     return ("breadth", "depth") if widened and problem.register_scale > 1 else ("breadth",)
 
 
-@lru_cache(maxsize=8)  # choices that are made again after spills only estimate other registers
+def _row_of(problem: Problem) -> Problem:
+    """What the splits of a row depend on, of a problem: kernels that passes compare have much of it in common."""
+    return Problem(
+        problem.extents,
+        problem.reduced,
+        problem.vector_dim,
+        problem.vector,
+        problem.full_bytes,
+        problem.read_bytes if problem.unaligned_vector else 0,
+        column_bytes=problem.column_bytes if problem.unaligned_vector else 0,
+        unaligned_vector=problem.unaligned_vector,
+        line=problem.line,
+        transposed=problem.transposed,
+    )
+
+
+@lru_cache(maxsize=32)
 def _spread(problem: Problem, order: str, target: Target) -> tuple[Schedule, ...]:
     """A row that is split in all these ways, whatever registers its elements take."""
     return tuple(_splits_of_rows(problem, order, target))

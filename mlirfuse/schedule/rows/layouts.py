@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.layout import WARP
@@ -55,14 +56,35 @@ def unaligned_vector(problem: Problem) -> int:
 
 def spread_row(problem: Problem, split: Split) -> LayoutBuilder | None:
     """A row that is split up so, before small ones are stacked; None where a row is smaller than the split."""
-    warps, cluster, lanes = split.warps, split.cluster, split.lanes
+    warp = _spread_over_blocks(problem, replace(split, warps=1, rows=1))
+    if warp is None:
+        return None
+    fill = warp.copy()
+    for dim in _inner(problem):
+        if dim in problem.reduced:
+            fill.add_warps(dim, split.warps)
+    if prod(fill.warps) != split.warps:
+        return None
+    for dim in problem.reduced:
+        fill.rest_in_repeats(dim)
+    return fill
+
+
+def _inner(problem: Problem) -> list[int]:
+    """The dimensions that lanes and warps lie along, the first ones first."""
+    inner = sorted(problem.reduced, reverse=True)
+    return inner if problem.vector_dim in problem.reduced else [problem.vector_dim, *inner]
+
+
+@lru_cache(maxsize=64)  # splits differ in their warps mostly
+def _spread_over_blocks(problem: Problem, split: Split) -> LayoutBuilder | None:
+    """A row over one warp of each block, not to be changed; None where it is smaller than that."""
+    cluster, lanes = split.cluster, split.lanes
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
     slack = split.line - split.vector if split.line else max(0, unaligned_vector(problem) - 1)
     covered = [n if n is None or d != problem.vector_dim else n + slack for d, n in enumerate(problem.extents)]
     fill = LayoutBuilder(covered, problem.vector_dim, split.vector)
-    inner = sorted(problem.reduced, reverse=True)
-    if problem.vector_dim in outer:
-        inner = [problem.vector_dim, *inner]
+    inner = _inner(problem)
     for dim in inner:
         along_row = lanes * fill.lanes_left // WARP  # what is left of the lanes over a row
         fill.add_lanes(dim, along_row if dim in problem.reduced else split.across)
@@ -75,16 +97,7 @@ def spread_row(problem: Problem, split: Split) -> LayoutBuilder | None:
     for dim in inner:
         if dim in problem.reduced:
             fill.add_blocks(dim, cluster)
-    if prod(fill.blocks) != cluster:
-        return None
-    for dim in inner:
-        if dim in problem.reduced:
-            fill.add_warps(dim, warps)
-    if prod(fill.warps) != warps:
-        return None
-    for dim in problem.reduced:
-        fill.rest_in_repeats(dim)
-    return fill
+    return fill if prod(fill.blocks) == cluster else None
 
 
 def row_schedule(problem: Problem, split: Split, fill: LayoutBuilder, order: str, most_threads: int) -> Schedule:
