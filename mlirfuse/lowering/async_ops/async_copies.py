@@ -68,14 +68,13 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class LowerAsyncCopies(Pass):
-    """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte swizzle atom of the stage, and
-    `fuse.prefetch_tile` to one prefetch for each 128 bytes of a row.
+    """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte swizzle atom of the stage.
 
-    Requires a target of sm_90a, and sources that are arguments of the kernel. The kernel gets one more argument, a
-    pointer to a tensor map, for each box shape in which an argument is copied. The argument's `fuse.tensor_map`
-    attribute describes the map: the memref that it views, the memref's dimensions from the innermost on, and the
-    extents of one copy along them. All maps use the 128-byte swizzle. `lower-kernel-abi` records the argument, and the
-    runtime encodes the map.
+    `fuse.prefetch_tile` becomes one prefetch for each 128 bytes of a row. Requires a target of sm_90a, and sources that
+    are arguments of the kernel. The kernel gets one more argument, a pointer to a tensor map, for each box shape in
+    which an argument is copied. The argument's `fuse.tensor_map` attribute describes the map: the memref that it views,
+    the memref's dimensions from the innermost on, and the extents of one copy along them. All maps use the 128-byte
+    swizzle. `lower-kernel-abi` records the argument, and the runtime encodes the map.
 
     ```mlir
     gpu.func @k(%a: memref<?x512xbf16>) {

@@ -294,7 +294,7 @@ def test_columns_of_which_no_cluster_holds_a_tile_are_read_again() -> None:
 @pytest.mark.parametrize(
     ("extents", "reduced", "nbytes", "warps", "repeats"),
     [
-        ((None, 3136, 64), 1, 2, 16, 1),  # lanes lie along rows as well
+        ((None, 3136, 64), 1, 2, 16, 16),  # lanes lie along rows as well
         ((None, 1 << 17), 0, 4, 16, 2),  # four columns a thread
     ],
 )
