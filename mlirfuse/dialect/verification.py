@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from mlir import ir
 
 from mlirfuse.dialect import OPS
-from mlirfuse.dialect.attributes import ATTRIBUTES, STRIDES
+from mlirfuse.dialect.attributes import ATTRIBUTES, RESULT_EXTENTS, STRIDES
 from mlirfuse.errors import IRError
 from mlirfuse.support.renamed_names import renamed
 from mlirfuse.support.rewriting import ops_named
@@ -82,6 +82,18 @@ def _attribute_problems(
         type_ = types[int(argument.split()[1])]
         if len(value) != getattr(type_, "rank", 0):
             yield IRError(f"{where}{name}{of_argument} has {len(value)} entries for {type_}", where=op)
+    elif name == RESULT_EXTENTS:
+        yield from (IRError(f"{where}{name} names {problem}", where=op) for problem in _missing_extents(op, value))
+
+
+def _missing_extents(op: ir.Operation, pairs: ir.DenseI64ArrayAttr) -> Iterator[str]:
+    """The (argument, dimension) pairs that a function does not have, in words."""
+    types = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs
+    for argument, dim in zip(list(pairs)[::2], list(pairs)[1::2], strict=True):
+        if not 0 <= argument < len(types):
+            yield f"argument {argument} of {len(types)}"
+        elif not 0 <= dim < (rank := getattr(types[argument], "rank", 0)):
+            yield f"dimension {dim} of argument {argument}, which has {rank}"
 
 
 def carriers_text(name: str) -> str:

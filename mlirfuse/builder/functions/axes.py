@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
+import numpy as np
+
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.errors import DTypeError, ShapeError
 
@@ -26,6 +28,17 @@ def integer(value: object, what: str) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise at_user_line(ShapeError(f"{what} {value!r} is no int")) from None
+
+
+def flag(value: object, what: str) -> bool:
+    """The value as a bool, which 0 and 1 are too, also NumPy's; `what` names the argument in errors.
+
+    Raises:
+        DTypeError: the value is neither.
+    """
+    if isinstance(value, bool | int | np.bool_) and value in (0, 1):
+        return bool(value)
+    raise at_user_line(DTypeError(f"{what} {value!r} is no bool", hint="write True or False"))
 
 
 def axis_list(axis: Axes, function: str) -> list[int]:

@@ -24,7 +24,7 @@ from mlirfuse.builder.emission.lift import build
 from mlirfuse.builder.emission.operands import Constant, check_computes, dtype_argument
 from mlirfuse.builder.extents import Dim, Shape, needs_static, product, show
 from mlirfuse.builder.functions.arithmetic import square, subtract
-from mlirfuse.builder.functions.axes import Axes, normalise_axes
+from mlirfuse.builder.functions.axes import Axes, flag, normalise_axes
 from mlirfuse.builder.functions.casting import cast, tensor_argument
 from mlirfuse.builder.functions.manipulation import reshape_to
 from mlirfuse.builder.source import at_user_line
@@ -248,7 +248,7 @@ def _axes_at_run_time(name: str, source: TensorBase, axis: Axis) -> tuple[int, .
 
 
 def _keep(source: TensorBase, axis: Axis, keepdims: bool, reduced: TensorBase) -> Tensor:
-    if not keepdims:
+    if not flag(keepdims, "keepdims"):
         return reduced  # type: ignore[return-value]
     axes = normalise_axes(axis, source.ndim, "keepdims")
     return reshape_to(reduced, tuple(1 if d in axes else extent for d, extent in enumerate(source.shape)))

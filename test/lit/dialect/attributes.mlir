@@ -71,3 +71,17 @@ func.func @carrier_op() {
   %0 = arith.constant {fuse.in_order} 0 : i32
   return
 }
+
+// -----
+
+// expected-error @below {{no_argument: fuse.result_extents names argument 9 of 1}}
+func.func private @no_argument(%x: tensor<?x64xf16>) -> tensor<?x64xf16> attributes {fuse.result_extents = array<i64: 9, 0>} {
+  return %x : tensor<?x64xf16>
+}
+
+// -----
+
+// expected-error @below {{no_dimension: fuse.result_extents names dimension 2 of argument 0, which has 2}}
+func.func private @no_dimension(%x: tensor<?x64xf16>) -> tensor<?x64xf16> attributes {fuse.result_extents = array<i64: 0, 2>} {
+  return %x : tensor<?x64xf16>
+}

@@ -134,6 +134,11 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         "(?s)x.mean got .*use keepdims=",
         lambda: call(OTHER_KEYWORDS["mean"], X),
     ),
+    "a word for a flag": (
+        DTypeError,
+        "keepdims 'yes' is no bool",
+        lambda: call(lambda x: mf.sum(x, axis=0, keepdims="yes"), X),  # type: ignore[arg-type]
+    ),
     "NumPy's keyword": (
         ArgumentError,
         "use correction=; it is mf.std\\(x,",
