@@ -127,7 +127,8 @@ def read_elements(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -
         return None
     ranges = (bounds(expr, gather.components) for expr in gather.map.results)
     pairs = zip(ranges, source.shape, strict=True)
-    most = prod(min(high, extent - 1) - max(low, 0) + 1 for (low, high), extent in pairs)
+    # Of a view that is all beside its source threads read the nearest element, and drop it.
+    most = prod(max(1, min(high, extent - 1) - max(low, 0) + 1) for (low, high), extent in pairs)
     return most if most < prod(gather.shape) else None
 
 

@@ -51,6 +51,12 @@ def test_random_parameters(seed: int) -> None:
     check_three_passes(case, rng, DTYPES[seed % 3])
 
 
+def test_views_that_lie_beside_their_source() -> None:
+    """No tap meets the second pixel: its residue class reads nothing of the results."""
+    case = Case(2, (1, 2), 4, 2, (3, 1), (3, 4), ((2, 1), (2, 1)), (1, 1))
+    check_three_passes(case, np.random.default_rng(0), np.float16)
+
+
 @pytest.mark.parametrize("seed", some(range(100), 25))
 def test_random_programs(seed: int) -> None:
     """Either layout, "same" padding, and elementwise ops and sums before and behind."""
