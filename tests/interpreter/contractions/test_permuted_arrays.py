@@ -52,7 +52,7 @@ def force(monkeypatch: pytest.MonkeyPatch, number: int) -> list[int]:
 
     monkeypatch.setattr(PermutedProduct, "orders", one)
     monkeypatch.setattr(PermutedProduct, "total", lambda *_: 0.0)
-    monkeypatch.setattr(permute_operands, "microseconds", lambda *_: inf)
+    monkeypatch.setattr(permute_operands, "microseconds", lambda *_, **__: inf)
     return counts
 
 

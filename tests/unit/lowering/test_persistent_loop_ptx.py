@@ -100,7 +100,6 @@ def test_loops_over_partials_of_warps_are_not_unrolled(tmp_path: Path) -> None:
         lambda x: mf.sum(x.astype(mf.float32), axis=0), schedule=mf.Schedule((16, 256), layout, "multi_pass")
     )
     ptx = column_sum.lower(mf.TensorSpec((None, 4096), mf.bfloat16)).compile().as_text("ptx")
-    assert ptx.count('.pragma "nounroll";') == 1
     loads = [[i.opcode for i in loop if i.opcode.startswith("LD")] for loop in loops(sass_of(ptx, tmp_path))]
     assert loads.count(["LDS.128"] * 8) == 1
 
