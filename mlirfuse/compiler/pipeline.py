@@ -16,7 +16,7 @@ from mlirfuse.target.instructions import FAMILIES
 TO_KERNELS = (
     "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-contract-sums,fuse-unroll-sums,fuse-compose-gathers,"
     "fuse-merge-groups,"
-    "fuse-collapse-contractions,fuse-copy-reshaped,"
+    "fuse-collapse-contractions,fuse-expand-reshapes,fuse-copy-reshaped,"
     "fuse-fold-casts{{through-rounding={fast}}},"
     "fuse-multiply-add,fuse-segment,fuse-hint-extents,"
     "fuse-mix-order-reduction,fuse-recompute,"

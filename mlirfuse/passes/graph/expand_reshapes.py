@@ -1,0 +1,230 @@
+"""`fuse-expand-reshapes`: ops around a reshape of a computed value run over dimensions that both sides divide into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, linalg, tensor
+
+from mlirfuse.analysis.kernels import body, functions
+from mlirfuse.analysis.loops.factors import DYNAMIC, DimFactors, Factors
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.dialect.attributes import KERNEL
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op, erase, erase_dead, ops_named
+
+RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+
+Groups = list[list[int]]
+
+
+@dataclass(frozen=True)
+class FuseExpandReshapes(Pass):
+    """Splits the loops of ops in front of and behind a reshape, so that the value between them needs no other shape.
+
+    Requires host functions of tensor ops. A kernel has one iteration space, so that a reshape of a computed value would
+    take it to memory and start another kernel. Where the dimensions on both sides have factors in common, ops run over
+    these: 256 channels by 56 by 56 pixels, and 32 groups of 25088 elements, over 32 x 8 x 56 x 56. The factors spread
+    to all ops that share a loop with these; arguments and results are reshaped instead, which are views. Merged again
+    are dimensions that a kernel traverses together (`fuse-collapse-dims`). Ops that multiply and sum, that use indices
+    of loops, or that gather, stay as they are, and so do extents without common factors, and dynamic ones.
+
+    ```mlir
+    %h = linalg.generic ... ins(%x : tensor<64x256x3136xbf16>) ... -> tensor<64x256x3136xf32>
+    %0 = tensor.collapse_shape %h [[0], [1, 2]] : tensor<64x256x3136xf32> into tensor<64x802816xf32>
+    %1 = tensor.expand_shape %0 [[0], [1, 2]] output_shape [64, 32, 25088] : ... into tensor<64x32x25088xf32>
+    %sum = linalg.generic ... ["parallel", "parallel", "reduction"] ins(%1 : tensor<64x32x25088xf32>) ...
+    ```
+    becomes
+    ```mlir
+    %2 = tensor.expand_shape %x [[0], [1, 2], [3]] output_shape [64, 32, 8, 3136] : ... into tensor<64x32x8x3136xbf16>
+    %h = linalg.generic ... ins(%2 : tensor<64x32x8x3136xbf16>) ... -> tensor<64x32x8x3136xf32>
+    %sum = linalg.generic ... ["parallel", "parallel", "reduction", "reduction"] ins(%h : tensor<64x32x8x3136xf32>) ...
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-expand-reshapes"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in functions(module):
+            if KERNEL in function.attributes or not body(function):
+                continue
+            structures = [s for op in body(function) if (s := _splittable(op)) is not None]
+            chains = list(_chains(structures))
+            if not chains:
+                remarks.declined(self, "no computed value is reshaped for an op that computes", function)
+                continue
+            factors = DimFactors(structures)
+            united = []
+            for chain in chains:
+                if factors.unite(chain):
+                    united.append(chain)
+                else:
+                    remarks.declined(self, "the dimensions on both sides have no factors in common", chain[-1])
+            if united:
+                count = _Expansion(factors, united).run(structures)
+                remarks.applied(self, f"{count} ops run over the factors that {len(united)} reshapes divide", function)
+                erase_dead(body(function)[:-1])
+
+
+def _splittable(op: ir.Operation) -> OpStructure | None:
+    """The structure of an op whose loops may be split."""
+    if op.name != "linalg.generic" or ops_named(op, "linalg.index"):
+        return None
+    structure = structure_of(op)
+    if structure is None:
+        return None
+    inputs = structure.operand_axes[: -len(op.results)]
+    multiplies = structure.reduction_loops and sum(bool(axes) for axes in inputs) > 1
+    return None if multiplies or None in inputs else structure
+
+
+def _chains(structures: Sequence[OpStructure]) -> Iterator[list[ir.Operation]]:
+    """The reshapes between an op and another one that reads its result, in order."""
+    ops = {s.op for s in structures}
+    for structure in structures:
+        for result in structure.op.results:
+            yield from _below(result, ops, [])
+
+
+def _below(value: ir.Value, ops: set[ir.Operation], before: list[ir.Operation]) -> Iterator[list[ir.Operation]]:
+    users = list(dict.fromkeys(use.owner.operation for use in value.uses))
+    if before and any(user in ops for user in users):
+        yield before
+    for user in users:
+        if user.name in RESHAPES:
+            yield from _below(user.results[0], ops, [*before, user])
+
+
+class _Expansion:
+    """Rewrites ops over the factors of their loops.
+
+    Args:
+        factors: of all values' dimensions.
+        chains: reshapes whose sides have the same factors.
+    """
+
+    def __init__(self, factors: DimFactors, chains: Sequence[Sequence[ir.Operation]]):
+        self._factors = factors
+        self._united = dict.fromkeys(reshape for chain in chains for reshape in chain)
+        self._expanded: dict[ir.Value, ir.Value] = {}
+
+    def run(self, structures: Sequence[OpStructure]) -> int:
+        """Rewrites all ops that have a loop of several factors; returns how many."""
+        loops_of = [(structure, self._factors.loops(structure)) for structure in structures]
+        found = [(structure, loops) for structure, loops in loops_of if any(len(f) > 1 for f in loops)]
+        for structure, loops in found:
+            with ir.InsertionPoint(structure.op), structure.op.location:
+                self._rewrite(structure, loops)
+        for reshape in self._united:  # ops behind it that run over its dimensions as they are
+            result = reshape.results[0]
+            if all(len(f) == 1 for f in self._factors.of(result)):
+                with ir.InsertionPoint(reshape), reshape.location:
+                    result.replace_all_uses_with(self._of(result))
+        for structure, _ in found:
+            with ir.InsertionPoint(structure.op), structure.op.location:
+                for old in structure.op.results:
+                    new, groups = self._expanded[old], _groups(self._factors.of(old))
+                    is_same = new.type == old.type
+                    old.replace_all_uses_with(new if is_same else tensor.CollapseShapeOp(old.type, new, groups).result)
+            erase(structure.op)
+        return len(found)
+
+    def _rewrite(self, structure: OpStructure, loops: Sequence[Factors]) -> None:
+        op = structure.op
+        first = [sum(len(f) for f in loops[:d]) for d in range(len(loops))]
+        count = sum(map(len, loops))
+        maps = [ir.AffineMapAttr(each).value for each in op.attributes["indexing_maps"]]
+        inputs, outs = list(op.operands)[: -len(op.results)], list(op.operands)[-len(op.results) :]
+        read = [self._of(value) if isinstance(value.type, ir.RankedTensorType) else value for value in inputs]
+        starts = [self._start(value, self._factors.of(result)) for value, result in zip(outs, op.results, strict=True)]
+        kinds = [kind for kind, f in zip(op.attributes["iterator_types"], loops, strict=True) for _ in f]
+        split = [ir.AffineMapAttr.get(_split(each, loops, first, count)) for each in maps]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes |= {"indexing_maps": ir.ArrayAttr.get(split), "iterator_types": ir.ArrayAttr.get(kinds)}
+        types = [value.type for value in starts]
+        new = ir.Operation.create("linalg.generic", types, [*read, *starts], attributes, regions=1)
+        op.regions[0].blocks[0].append_to(new.regions[0])
+        self._expanded.update(zip(op.results, new.results, strict=True))
+
+    def _of(self, value: ir.Value) -> ir.Value:
+        """A value over the factors of its dimensions."""
+        if value not in self._expanded:
+            maker, factors = defining_op(value), self._factors.of(value)
+            if maker is not None and maker in self._united:
+                self._expanded[value] = _with_ones(self._of(maker.operands[0]), [n for f in factors for n in f])
+            elif any(len(f) > 1 for f in factors):
+                self._expanded[value] = _expand(value, factors)
+            else:
+                return value
+        return self._expanded[value]
+
+    def _start(self, value: ir.Value, factors: Sequence[Factors]) -> ir.Value:
+        """What a result of these factors starts from: the same number everywhere, any value, or a value's elements."""
+        maker = defining_op(value)
+        if maker is None or maker.name not in ("tensor.empty", "linalg.fill") or all(len(f) == 1 for f in factors):
+            return self._of(value)
+        if maker.name == "linalg.fill":
+            return linalg.fill(maker.operands[0], outs=[self._start(maker.operands[1], factors)])
+        type_ = ir.RankedTensorType.get([n for f in factors for n in f], ir.RankedTensorType(value.type).element_type)
+        return ir.Operation.create("tensor.empty", [type_], list(maker.operands)).results[0]
+
+
+def _with_ones(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """A value with extents of 1 in other places; loops run along the others."""
+    type_ = ir.RankedTensorType(value.type)
+    if list(type_.shape) == list(shape):
+        return value
+    kept = [extent for extent in shape if extent != 1] or [1]
+    dropped = ir.RankedTensorType.get(kept, type_.element_type)
+    value = value if list(type_.shape) == kept else tensor.CollapseShapeOp(dropped, value, _runs(type_.shape)).result
+    return (
+        value
+        if kept == list(shape)
+        else tensor.ExpandShapeOp(
+            ir.RankedTensorType.get(shape, type_.element_type), value, _runs(shape), [], shape
+        ).result
+    )
+
+
+def _runs(shape: Sequence[int]) -> Groups:
+    """The dimensions of other extents than 1, each with those of 1 behind it, the first with those in front too."""
+    found: Groups = [[]]
+    for dim, extent in enumerate(shape):
+        if extent != 1 and any(shape[d] != 1 for d in found[-1]):
+            found.append([])
+        found[-1].append(dim)
+    return found
+
+
+def _split(old: ir.AffineMap, loops: Sequence[Factors], first: Sequence[int], count: int) -> ir.AffineMap:
+    """A map of loops over the factors of these."""
+    results: list[ir.AffineExpr] = []
+    for expr in old.results:
+        if isinstance(expr, ir.AffineDimExpr):
+            loop = expr.position
+            results += [ir.AffineExpr.get_dim(first[loop] + i) for i in range(len(loops[loop]))]
+        else:
+            results.append(expr)
+    return ir.AffineMap.get(count, 0, results)
+
+
+def _groups(factors: Sequence[Factors]) -> Groups:
+    """The new dimensions of each old one."""
+    starts = [sum(map(len, factors[:d])) for d in range(len(factors))]
+    return [list(range(start, start + len(f))) for start, f in zip(starts, factors, strict=True)]
+
+
+def _expand(value: ir.Value, factors: Sequence[Factors]) -> ir.Value:
+    shape = [n for f in factors for n in f]
+    type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
+    sizes = [tensor.dim(value, _index(d)) for d, f in enumerate(factors) if f == (DYNAMIC,)]
+    return tensor.ExpandShapeOp(type_, value, _groups(factors), sizes, shape).result
+
+
+def _index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)

@@ -1,0 +1,85 @@
+// RUN: mlirfuse-opt --fuse-expand-reshapes --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+
+#id3 = affine_map<(a, b, c) -> (a, b, c)>
+#row3 = affine_map<(a, b, c) -> (a, b)>
+#id4 = affine_map<(a, b, c, d) -> (a, b, c, d)>
+// Groups of channels: the cast and the sum run over 32 groups of 8 channels.
+// CHECK-LABEL: func.func @groups
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x256x56xbf16>
+// CHECK: %[[SPLIT:.*]] = tensor.expand_shape %[[X]] {{\[}}[0], [1, 2], [3]] output_shape [%{{.*}}, 32, 8, 56]
+// CHECK: %[[H:.*]] = linalg.generic {{.*}} ins(%[[SPLIT]] : tensor<?x32x8x56xbf16>)
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction", "reduction"]{{.*}} ins(%[[H]] : tensor<?x32x8x56xf32>)
+// CHECK: return %[[SUM]]
+// REMARK: fuse-expand-reshapes: applied: 2 ops run over the factors that 1 reshapes divide
+func.func @groups(%x: tensor<?x256x56xbf16>) -> tensor<?x32xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x256x56xbf16>
+  %e = tensor.empty(%n) : tensor<?x256x56xf32>
+  %h = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<?x256x56xbf16>) outs(%e : tensor<?x256x56xf32>) {
+  ^bb0(%in: bf16, %out: f32):
+    %w = arith.extf %in : bf16 to f32
+    linalg.yield %w : f32
+  } -> tensor<?x256x56xf32>
+  %flat = tensor.collapse_shape %h [[0], [1, 2]] : tensor<?x256x56xf32> into tensor<?x14336xf32>
+  %grouped = tensor.expand_shape %flat [[0], [1, 2]] output_shape [%n, 32, 448] : tensor<?x14336xf32> into tensor<?x32x448xf32>
+  %es = tensor.empty(%n) : tensor<?x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%es : tensor<?x32xf32>) -> tensor<?x32xf32>
+  %sum = linalg.generic {indexing_maps = [#id3, #row3], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%grouped : tensor<?x32x448xf32>) outs(%init : tensor<?x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %out, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<?x32xf32>
+  return %sum : tensor<?x32xf32>
+}
+
+// -----
+
+#id2 = affine_map<(a, b) -> (a, b)>
+// A result that is reshaped last is a view.
+// CHECK-LABEL: func.func @last
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<4x6xf32>)
+// CHECK: tensor.collapse_shape
+// REMARK: fuse-expand-reshapes: declined: no computed value is reshaped for an op that computes
+func.func @last(%x: tensor<4x6xf32>) -> tensor<24xf32> {
+  %e = tensor.empty() : tensor<4x6xf32>
+  %h = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %w = arith.mulf %in, %in : f32
+    linalg.yield %w : f32
+  } -> tensor<4x6xf32>
+  %0 = tensor.collapse_shape %h [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>
+  return %0 : tensor<24xf32>
+}
+
+// -----
+
+#id2 = affine_map<(a, b) -> (a, b)>
+// 4 x 6 and 6 x 4 have no factors in common.
+// CHECK-LABEL: func.func @apart
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<4x6xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<6x4xf32>)
+// REMARK: fuse-expand-reshapes: declined: the dimensions on both sides have no factors in common
+func.func @apart(%x: tensor<4x6xf32>) -> tensor<6x4xf32> {
+  %e = tensor.empty() : tensor<4x6xf32>
+  %h = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %w = arith.mulf %in, %in : f32
+    linalg.yield %w : f32
+  } -> tensor<4x6xf32>
+  %0 = tensor.collapse_shape %h [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>
+  %1 = tensor.expand_shape %0 [[0, 1]] output_shape [6, 4] : tensor<24xf32> into tensor<6x4xf32>
+  %f = tensor.empty() : tensor<6x4xf32>
+  %y = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%1 : tensor<6x4xf32>) outs(%f : tensor<6x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %w = arith.addf %in, %in : f32
+    linalg.yield %w : f32
+  } -> tensor<6x4xf32>
+  return %y : tensor<6x4xf32>
+}
