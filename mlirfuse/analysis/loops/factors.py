@@ -9,7 +9,7 @@ from operator import mul
 
 from mlir import ir
 
-from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.loops.structure import OpStructure, is_constant
 from mlirfuse.support.reshapes import reassociation
 
 Factors = tuple[int, ...]
@@ -100,12 +100,16 @@ class DimFactors:
 
 
 def _accesses(structure: OpStructure) -> list[tuple[ir.Value, Sequence[int | None]]]:
-    """An op's operands and results, with the loop along each of their axes; results start from the last operands."""
+    """An op's operands and results, with the loop along each of their axes; results start from the last operands.
+
+    What is the same number everywhere, or nothing yet, belongs to no op: others start from it too.
+    """
     count = len(structure.op.results)
     operands = zip(structure.operands[:-count], structure.operand_axes[:-count], strict=True)
     read = [(value, axes) for value, axes in operands if axes and isinstance(value.type, ir.RankedTensorType)]
     starts = zip(structure.operands[-count:], structure.result_axes, strict=True)
-    return [*read, *starts, *zip(structure.op.results, structure.result_axes, strict=True)]
+    own = [(value, axes) for value, axes in starts if not is_constant(value)]
+    return [*read, *own, *zip(structure.op.results, structure.result_axes, strict=True)]
 
 
 def _parts(factors: Factors, extents: Sequence[int]) -> list[Factors]:

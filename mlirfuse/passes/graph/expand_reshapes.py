@@ -28,9 +28,10 @@ class FuseExpandReshapes(Pass):
     Requires host functions of tensor ops. A kernel has one iteration space, so that a reshape of a computed value would
     take it to memory and start another kernel. Where the dimensions on both sides have factors in common, ops run over
     these: 256 channels by 56 by 56 pixels, and 32 groups of 25088 elements, over 32 x 8 x 56 x 56. The factors spread
-    to all ops that share a loop with these; arguments and results are reshaped instead, which are views. Merged again
-    are dimensions that a kernel traverses together (`fuse-collapse-dims`). Ops that multiply and sum, that use indices
-    of loops, or that gather, stay as they are, and so do extents without common factors, and dynamic ones.
+    to all ops that share a loop with these, and through transposes; arguments and results are reshaped instead, which
+    are views. Merged again are dimensions that a kernel traverses together (`fuse-collapse-dims`). Ops that multiply
+    and sum, that use indices of loops, or that gather, stay as they are, and so do extents without common factors, and
+    dynamic ones.
 
     ```mlir
     %h = linalg.generic ... ins(%x : tensor<64x256x3136xbf16>) ... -> tensor<64x256x3136xf32>
@@ -73,6 +74,8 @@ class FuseExpandReshapes(Pass):
 
 def _splittable(op: ir.Operation) -> OpStructure | None:
     """The structure of an op whose loops may be split."""
+    if op.name == "linalg.transpose":
+        return structure_of(op)
     if op.name != "linalg.generic" or ops_named(op, "linalg.index"):
         return None
     structure = structure_of(op)
@@ -136,18 +139,18 @@ class _Expansion:
 
     def _rewrite(self, structure: OpStructure, loops: Sequence[Factors]) -> None:
         op = structure.op
-        first = [sum(len(f) for f in loops[:d]) for d in range(len(loops))]
-        count = sum(map(len, loops))
-        maps = [ir.AffineMapAttr(each).value for each in op.attributes["indexing_maps"]]
         inputs, outs = list(op.operands)[: -len(op.results)], list(op.operands)[-len(op.results) :]
         read = [self._of(value) if isinstance(value.type, ir.RankedTensorType) else value for value in inputs]
         starts = [self._start(value, self._factors.of(result)) for value, result in zip(outs, op.results, strict=True)]
-        kinds = [kind for kind, f in zip(op.attributes["iterator_types"], loops, strict=True) for _ in f]
-        split = [ir.AffineMapAttr.get(_split(each, loops, first, count)) for each in maps]
         attributes = {name: op.attributes[name] for name in op.attributes}
-        attributes |= {"indexing_maps": ir.ArrayAttr.get(split), "iterator_types": ir.ArrayAttr.get(kinds)}
+        if op.name == "linalg.transpose":
+            groups = _groups(self._factors.of(inputs[0]))
+            moved = [dim for old in ir.DenseI64ArrayAttr(attributes["permutation"]) for dim in groups[old]]
+            attributes["permutation"] = ir.DenseI64ArrayAttr.get(moved)
+        else:
+            attributes |= _split_loops(op, loops)
         types = [value.type for value in starts]
-        new = ir.Operation.create("linalg.generic", types, [*read, *starts], attributes, regions=1)
+        new = ir.Operation.create(op.name, types, [*read, *starts], attributes, regions=1)
         op.regions[0].blocks[0].append_to(new.regions[0])
         self._expanded.update(zip(op.results, new.results, strict=True))
 
@@ -201,13 +204,21 @@ def _runs(shape: Sequence[int]) -> Groups:
     return found
 
 
-def _split(old: ir.AffineMap, loops: Sequence[Factors], first: Sequence[int], count: int) -> ir.AffineMap:
+def _split_loops(op: ir.Operation, loops: Sequence[Factors]) -> dict[str, ir.Attribute]:
+    """The maps and the kinds of loops of a `linalg.generic` over the factors of its loops."""
+    groups, count = _groups(loops), sum(map(len, loops))
+    maps = [ir.AffineMapAttr(each).value for each in op.attributes["indexing_maps"]]
+    kinds = [kind for kind, f in zip(op.attributes["iterator_types"], loops, strict=True) for _ in f]
+    split = [ir.AffineMapAttr.get(_split(each, groups, count)) for each in maps]
+    return {"indexing_maps": ir.ArrayAttr.get(split), "iterator_types": ir.ArrayAttr.get(kinds)}
+
+
+def _split(old: ir.AffineMap, groups: Groups, count: int) -> ir.AffineMap:
     """A map of loops over the factors of these."""
     results: list[ir.AffineExpr] = []
     for expr in old.results:
         if isinstance(expr, ir.AffineDimExpr):
-            loop = expr.position
-            results += [ir.AffineExpr.get_dim(first[loop] + i) for i in range(len(loops[loop]))]
+            results += [ir.AffineExpr.get_dim(dim) for dim in groups[expr.position]]
         else:
             results.append(expr)
     return ir.AffineMap.get(count, 0, results)

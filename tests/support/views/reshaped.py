@@ -51,6 +51,8 @@ class Reshaped:
                 h = h * xp.reshape(arrays[number], shape)
             elif name == "max":
                 h = xp.max(h, axis=what)
+            elif name == "permute":
+                h = xp.permute_dims(h, what)
             else:
                 h = h - xp.mean(h, axis=what, keepdims=True)
         return h
@@ -62,7 +64,7 @@ def reshaped(seed: int) -> Reshaped:
     shape = tuple(rng.choice(EXTENTS) for _ in range(rng.randint(1, 4)))
     shapes, steps = [shape], list[tuple[str, Any]]()
     for _ in range(rng.randint(2, 7)):
-        kind = rng.choice(["reshape", "reshape", "reshape", "square", "add", "scale", "max", "centre"])
+        kind = rng.choice(["reshape", "reshape", "reshape", "square", "add", "scale", "max", "permute", "centre"])
         if kind == "reshape":
             shape = _factored(prod(shape), rng)
             steps.append((kind, shape))
@@ -79,6 +81,10 @@ def reshaped(seed: int) -> Reshaped:
             dim = rng.randrange(len(shape))
             steps.append((kind, dim))
             shape = (*shape[:dim], *shape[dim + 1 :])
+        elif kind == "permute":
+            order = tuple(rng.sample(range(len(shape)), len(shape)))
+            steps.append((kind, order))
+            shape = tuple(shape[d] for d in order)
         elif kind == "centre":
             steps.append((kind, tuple(sorted(rng.sample(range(len(shape)), rng.randint(1, len(shape)))))))
     return Reshaped(tuple(shapes), tuple(steps))
@@ -112,6 +118,12 @@ def softmax_of_heads(x: Any) -> Any:
     return e / mf.sum(e, axis=-1, keepdims=True)
 
 
+def merged_heads(x: Any, r: Any) -> Any:
+    """Heads of (N, heads, T, D) side by side, and a residual."""
+    h = mf.permute_dims(x.astype(mf.float32) * 0.5, (0, 2, 1, 3))
+    return (mf.reshape(h, r.shape) + r).astype(x.dtype)
+
+
 KERNELS: dict[Callable[..., Any], list[mf.TensorSpec]] = {
     group_norm: [
         mf.TensorSpec((4, 24, 6, 5), mf.float16),
@@ -119,5 +131,6 @@ KERNELS: dict[Callable[..., Any], list[mf.TensorSpec]] = {
         mf.TensorSpec((24,), mf.float32),
     ],
     softmax_of_heads: [mf.TensorSpec((3, 7, 64), mf.float16)],
+    merged_heads: [mf.TensorSpec((2, 4, 8, 16), mf.float16), mf.TensorSpec((2, 8, 64), mf.float16)],
 }
 """Functions that one kernel computes."""

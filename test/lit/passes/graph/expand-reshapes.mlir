@@ -83,3 +83,33 @@ func.func @apart(%x: tensor<4x6xf32>) -> tensor<6x4xf32> {
   } -> tensor<6x4xf32>
   return %y : tensor<6x4xf32>
 }
+
+// -----
+
+#id3 = affine_map<(a, b, c) -> (a, b, c)>
+// Through a transpose: tokens of 64 channels become images of 8 x 8 pixels.
+// CHECK-LABEL: func.func @tokens
+// CHECK: tensor.expand_shape %{{.*}} output_shape [4, 8, 8, 64] : tensor<4x64x64xf32> into tensor<4x8x8x64xf32>
+// CHECK: linalg.transpose {{.*}} permutation = [0, 3, 1, 2]
+// CHECK-NOT: tensor.expand_shape
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<4x64x8x8xbf16>)
+func.func @tokens(%x: tensor<4x64x64xf32>) -> tensor<4x64x8x8xbf16> {
+  %e = tensor.empty() : tensor<4x64x64xf32>
+  %h = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<4x64x64xf32>) outs(%e : tensor<4x64x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %w = arith.mulf %in, %in : f32
+    linalg.yield %w : f32
+  } -> tensor<4x64x64xf32>
+  %t = linalg.transpose ins(%h : tensor<4x64x64xf32>) outs(%e : tensor<4x64x64xf32>) permutation = [0, 2, 1]
+  %images = tensor.expand_shape %t [[0], [1], [2, 3]] output_shape [4, 64, 8, 8] : tensor<4x64x64xf32> into tensor<4x64x8x8xf32>
+  %f = tensor.empty() : tensor<4x64x8x8xbf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%images : tensor<4x64x8x8xf32>) outs(%f : tensor<4x64x8x8xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %w = arith.truncf %in : f32 to bf16
+    linalg.yield %w : bf16
+  } -> tensor<4x64x8x8xbf16>
+  return %y : tensor<4x64x8x8xbf16>
+}
