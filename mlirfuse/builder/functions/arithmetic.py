@@ -39,7 +39,7 @@ def divide(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(NUMERIC_WIDE)
 def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The largest integer not above a / b; for integers, 0 where b is 0.
+    """The largest integer not above a / b, and a zero has the sign of a / b; for integers, 0 where b is 0.
 
     The smallest integer divided by -1 wraps around, as in NumPy.
     """
@@ -52,8 +52,11 @@ def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
     quotient = arith.DivFOp(arith.SubFOp(a, rest).result, b).result
     one_less = arith.SubFOp(quotient, constant_like(a, 1)).result
     quotient = arith.SelectOp(_signs_differ(rest, b), one_less, quotient).result
+    # The difference of equal numbers is +0, so the quotient of a zero may have the wrong sign.
+    ratio = arith.DivFOp(a, b).result
+    whole = math.CopySignOp(math.RoundEvenOp(quotient).result, ratio).result
     by_zero = arith.CmpFOp(arith.CmpFPredicate.OEQ, b, constant_like(b, 0)).result
-    return arith.SelectOp(by_zero, arith.DivFOp(a, b).result, math.RoundEvenOp(quotient).result).result
+    return arith.SelectOp(by_zero, ratio, whole).result
 
 
 @lift(NUMERIC_WIDE)
@@ -93,15 +96,17 @@ def reciprocal(x: ir.Value) -> ir.Value:
 
 @lift(ARITHMETIC)
 def sign(x: ir.Value) -> ir.Value:
-    """-1, 0 or 1; NaN stays NaN."""
+    """-1, 0 or 1, and 0 for -0.0; NaN stays NaN."""
     zero, one, minus_one = (constant_like(x, n) for n in (0, 1, -1))
     if is_float(x):
         above = arith.CmpFOp(arith.CmpFPredicate.OGT, x, zero).result
         below = arith.CmpFOp(arith.CmpFPredicate.OLT, x, zero).result
+        rest = math.AbsFOp(x).result
     else:
         above = arith.CmpIOp(arith.CmpIPredicate.sgt, x, zero).result
         below = arith.CmpIOp(arith.CmpIPredicate.slt, x, zero).result
-    return arith.SelectOp(above, one, arith.SelectOp(below, minus_one, x).result).result
+        rest = x
+    return arith.SelectOp(above, one, arith.SelectOp(below, minus_one, rest).result).result
 
 
 @lift(ARITHMETIC)

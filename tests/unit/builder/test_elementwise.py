@@ -60,6 +60,20 @@ def test_exact_binary(fn, dtype) -> None:
     agree(run(fn, a, b), expected)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_zeros_have_the_signs_of_numpy(dtype) -> None:
+    """Quotients below one are zeros too; `agree` takes both zeros for equal."""
+    numbers = np.array([0.0, -0.0, 0.25, -0.25, 1.0, -1.0, 2.5, -2.5, np.inf, -np.inf], dtype)
+    a, b = np.meshgrid(numbers, numbers)
+    quotient, rest, sign = run(lambda a, b: (a // b, a % b, mf.sign(a)), a, b)
+    with np.errstate(all="ignore"):
+        expected = (a // b, a % b, np.sign(a))
+    for actual, wanted in zip((quotient, rest, sign), expected, strict=True):
+        agree(actual, wanted)
+        known = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(actual[known]), np.signbit(wanted[known]))
+
+
 @pytest.mark.parametrize("fn", [mf.add, mf.subtract, mf.multiply, mf.divide], ids=lambda fn: fn.__name__)
 def test_bfloat16_rounds_every_operation(fn) -> None:
     rng = np.random.default_rng(0)
