@@ -125,7 +125,7 @@ class _Expansion:
                 self._rewrite(structure, loops)
         for reshape in self._united:  # ops behind it that run over its dimensions as they are
             result = reshape.results[0]
-            if all(len(f) == 1 for f in self._factors.of(result)):
+            if not _only_ones(reshape) and all(len(f) == 1 for f in self._factors.of(result)):
                 with ir.InsertionPoint(reshape), reshape.location:
                     result.replace_all_uses_with(self._of(result))
         for structure, _ in found:
@@ -158,9 +158,10 @@ class _Expansion:
         """A value over the factors of its dimensions."""
         if value not in self._expanded:
             maker, factors = defining_op(value), self._factors.of(value)
-            if maker is not None and maker in self._united:
+            is_split = any(len(f) > 1 for f in factors)
+            if maker is not None and maker in self._united and (is_split or not _only_ones(maker)):
                 self._expanded[value] = _with_ones(self._of(maker.operands[0]), [n for f in factors for n in f])
-            elif any(len(f) > 1 for f in factors):
+            elif is_split:
                 self._expanded[value] = _expand(value, factors)
             else:
                 return value
@@ -175,6 +176,15 @@ class _Expansion:
             return linalg.fill(maker.operands[0], outs=[self._start(maker.operands[1], factors)])
         type_ = ir.RankedTensorType.get([n for f in factors for n in f], ir.RankedTensorType(value.type).element_type)
         return ir.Operation.create("tensor.empty", [type_], list(maker.operands)).results[0]
+
+
+def _only_ones(reshape: ir.Operation) -> bool:
+    """Whether a reshape only adds or drops extents of 1."""
+    before, after = (
+        [extent for extent in ir.RankedTensorType(value.type).shape if extent != 1]
+        for value in (reshape.operands[0], reshape.results[0])
+    )
+    return before == after
 
 
 def _with_ones(value: ir.Value, shape: Sequence[int]) -> ir.Value:

@@ -89,13 +89,13 @@ def test_any_number_of_batches(function: Any) -> None:
 
 def other_rows(x):
     h = x.astype(mf.float32)
-    return mf.sum(h, axis=0), mf.sum(mf.reshape(h, (256, 64)), axis=-1)
+    return mf.sum(h, axis=0), mf.sum(mf.reshape(h, (96, 64)), axis=-1)
 
 
 def test_shapes_of_nothing_in_common_stay_apart_and_say_so() -> None:
-    """Rows of 256 elements, and rows of 64: columns of the one are no columns of the other."""
-    spec = mf.TensorSpec((64, 256), mf.float16)
-    reason = "it reads 64 x 256 elements as 256 x 64, and an op of a kernel does not allow its dimensions of 64 x 256"
+    """Rows of 96 elements, and rows of 64: neither extent divides the other."""
+    spec = mf.TensorSpec((64, 96), mf.float16)
+    reason = "it reads 64 x 96 elements as 96 x 64, and"
     compiled = mf.fuse(other_rows, target="sm_90a").lower(spec).compile()
     assert len(compiled.program.launches) == 2
     assert reason in compiled.explain(verbose=True)
@@ -107,11 +107,15 @@ def heads_of_rows(x):
     return mf.sum(mf.reshape(x, (64, 4, 64)), axis=-1), mf.sum(x, axis=-1)
 
 
-@pytest.mark.parametrize(("function", "shape"), [(heads_of_rows, (64, 256)), (stored_and_columns, (3, 5, 64))])
-def test_reshapes_between_reductions_of_one_order_are_no_error(function: Any, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("function", "shape", "launches"), [(heads_of_rows, (64, 256), 2), (stored_and_columns, (3, 5, 64), 1)]
+)
+def test_reshapes_between_reductions_of_one_order_are_no_error(
+    function: Any, shape: tuple[int, ...], launches: int
+) -> None:
     spec = mf.TensorSpec(shape, mf.float32)
     compiled = mf.fuse(function, target="sm_90a", mix_order="fused").lower(spec).compile()
-    assert len(compiled.program.launches) == 2
+    assert len(compiled.program.launches) == launches
 
 
 def of_one_element(x):
