@@ -34,12 +34,12 @@ def ranked(
         target: the architecture that schedules must be legal for.
         machine: the speeds of the device.
         elements: of the iteration space of a kernel without contractions, where its extents are known at run time.
-        grid_reduction: how partials are to be combined; `auto` is all ways.
+        grid_reduction: how partials are to be combined; `auto` is all ways but atomic additions.
     """
     found: Iterable[Ranked]
     if isinstance(problem, Problem):
         sized = with_extents(problem, elements)
-        schedules = (proposal.schedule for proposal in proposals(problem, target))
+        schedules = (proposal.schedule for proposal in proposals(problem, target, grid_reduction))
         asked = (s for s in schedules if _combines(s, grid_reduction))
         found = (Ranked(s, predict(s, sized, machine).microseconds) for s in asked)
     else:

@@ -137,6 +137,16 @@ def test_candidates_are_measured_in_the_order_of_prediction_until_the_time_is_up
     assert found.best.schedule == first, "of equals, what the function had"
 
 
+@pytest.mark.parametrize("grid_reduction", ["atomics", "grid_sync", "last_block", "second_kernel"])
+def test_candidates_combine_partials_as_asked(grid_reduction: str) -> None:
+    """Atomic additions are not among the ways of `auto`."""
+    lowered = mf.fuse(lambda x: mf.sum(x, axis=0), target="sm_90a").lower(mf.TensorSpec((None, 256), mf.float32))
+    (problem,) = problems_of(lowered).values()
+    found = ranked(problem, TARGET, machine_of(TARGET, DEVICE), 1 << 20, grid_reduction)
+    loops = [each.schedule.persistent_loop for each in found]
+    assert {loop.grid_reduction for loop in loops if loop is not None} == {grid_reduction}
+
+
 def test_kernels_share_the_time_and_keep_the_others_schedules(device: Callable[..., Times]) -> None:
     times = device(9.0, 8.0, 4.0, 8.0, 7.0, 2.0)
     found = tuned(statistics, 6.0, mix_order="split")
