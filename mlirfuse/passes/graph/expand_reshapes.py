@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, linalg, tensor
+from mlir.dialects import linalg, tensor
 
 from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.analysis.loops.factors import DYNAMIC, DimFactors, Factors
-from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
+from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.attributes import KERNEL
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, erase_dead, ops_named
-
-RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+from mlirfuse.tiling.tiles import index
 
 Groups = list[list[int]]
 
@@ -170,7 +170,7 @@ class _Expansion:
     def _start(self, value: ir.Value, factors: Sequence[Factors]) -> ir.Value:
         """What a result of these factors starts from: the same number everywhere, any value, or a value's elements."""
         maker = defining_op(value)
-        if maker is None or maker.name not in ("tensor.empty", "linalg.fill") or all(len(f) == 1 for f in factors):
+        if maker is None or not is_constant(value) or all(len(f) == 1 for f in factors):
             return self._of(value)
         if maker.name == "linalg.fill":
             return linalg.fill(maker.operands[0], outs=[self._start(maker.operands[1], factors)])
@@ -243,9 +243,5 @@ def _groups(factors: Sequence[Factors]) -> Groups:
 def _expand(value: ir.Value, factors: Sequence[Factors]) -> ir.Value:
     shape = [n for f in factors for n in f]
     type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
-    sizes = [tensor.dim(value, _index(d)) for d, f in enumerate(factors) if f == (DYNAMIC,)]
+    sizes = [tensor.dim(value, index(d)) for d, f in enumerate(factors) if f == (DYNAMIC,)]
     return tensor.ExpandShapeOp(type_, value, _groups(factors), sizes, shape).result
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)

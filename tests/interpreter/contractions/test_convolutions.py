@@ -17,6 +17,7 @@ from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.orders.sliding import sliding_schedules
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.target import TARGETS
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, random_programs, wgrad
@@ -256,6 +257,15 @@ def test_a_thread_loads_overlapping_windows_once() -> None:
     assert (found == forward(case, x.astype(np.int64), w.astype(np.int64))).all()
 
 
+def last_problem(function: Any, arrays: list[np.ndarray]) -> tuple[str, Problem]:
+    """The last kernel of a function: its name, and what its schedule is chosen for."""
+    module = mf.fuse(function, target="sm_90a").lower(*specs_of(arrays)).module
+    with module.context:
+        run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
+        *_, kernel = kernels(module.operation)
+        return symbol(kernel), problem_of(kernel, *kernel_space(kernel))
+
+
 @pytest.mark.parametrize("seed", some(range(60), 8))
 def test_runs_of_any_windows(seed: int) -> None:
     """Schedules that prediction chooses for large images, of small ones: runs along one dimension and two."""
@@ -273,11 +283,7 @@ def test_runs_of_any_windows(seed: int) -> None:
     def convolved(x: Any, w: Any) -> Any:
         return mf.conv2d(x, w, **case.parameters)
 
-    module = mf.fuse(convolved, target="sm_90a").lower(*specs_of([x, w])).module
-    with module.context:
-        run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
-        *_, kernel = kernels(module.operation)
-        name, problem = symbol(kernel), problem_of(kernel, *kernel_space(kernel))
+    name, problem = last_problem(convolved, [x, w])
     schedules = list(islice(sliding_schedules(problem, 64, 1600, TARGETS["sm_90a"]), 3))
     overlaps = any((r - 1) * d >= s and d % s == 0 for r, d, s in zip(taps, dilation, stride, strict=True))
     assert schedules or not overlaps
@@ -297,11 +303,8 @@ def test_lanes_past_the_end_of_the_channels(channels: int, stride: int) -> None:
     def convolved(x: Any, w: Any) -> Any:
         return mf.conv2d(x, w, **case.parameters)
 
-    module = mf.fuse(convolved, target="sm_90a").lower(*specs_of([x, w])).module
-    with module.context:
-        run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
-        *_, kernel = kernels(module.operation)
-        name, problem = symbol(kernel), replace(problem_of(kernel, *kernel_space(kernel)), vector=channels // 36)
+    name, problem = last_problem(convolved, [x, w])
+    problem = replace(problem, vector=channels // 36)
     found = sliding_schedules(problem, 96, 1600, TARGETS["sm_90a"])
     inner = problem.vector_dim
     ragged = [s for s in found if channels % s.layout.extents[inner] and s.layout.lanes[inner] == 32]
@@ -330,11 +333,7 @@ def test_runs_of_pixels_of_any_residue_classes(seed: int) -> None:
 
     want = dgrad(case, dy.astype(np.int64), w.astype(np.int64))
     assert (run(gradient, dy, w).astype(np.int64) == want).all()
-    module = mf.fuse(gradient, target="sm_90a").lower(*specs_of([dy, w])).module
-    with module.context:
-        run_pipeline(module, f"builtin.module({pipeline.TO_KERNELS.format(fast='false')})")
-        *_, kernel = kernels(module.operation)
-        name, problem = symbol(kernel), problem_of(kernel, *kernel_space(kernel))
+    name, problem = last_problem(gradient, [dy, w])
     assert problem.extents == (2, *sizes, 16)
     assert not problem.reduced
     for schedule in list(sliding_schedules(problem, 64, 1600, TARGETS["sm_90a"]))[-2:]:

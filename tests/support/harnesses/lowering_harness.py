@@ -88,3 +88,12 @@ def one_kernel(body: str, arguments: str = "%x: memref<?xf32>, %y: memref<?xf32>
         gpu.return
       }}
     }}"""
+
+
+EXP = one_kernel("""
+    %v = memref.load %x[%t] : memref<?xf32>
+    %e = math.exp %v : f32
+    memref.store %e, %y[%t] : memref<?xf32>""")
+COPY = one_kernel("""
+    %v = memref.load %x[%t] : memref<?xf32>
+    memref.store %v, %y[%t] : memref<?xf32>""")

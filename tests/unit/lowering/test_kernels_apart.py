@@ -7,15 +7,8 @@ from mlir.passmanager import PassManager
 from mlirfuse.compiler.context import make_context
 from mlirfuse.lowering.ptx import libdevice, to_ptx
 from mlirfuse.support.diagnostics import parse_module
-from tests.support.harnesses.lowering_harness import compile_text, one_kernel
+from tests.support.harnesses.lowering_harness import COPY, EXP, compile_text
 
-EXP = one_kernel("""
-    %v = memref.load %x[%t] : memref<?xf32>
-    %e = math.exp %v : f32
-    memref.store %e, %y[%t] : memref<?xf32>""")
-COPY = one_kernel("""
-    %v = memref.load %x[%t] : memref<?xf32>
-    memref.store %v, %y[%t] : memref<?xf32>""")
 TWICE = """
 func.func @f(%n: index, %x: f32) -> (f32, f32) {
   %c0 = arith.constant 0 : index

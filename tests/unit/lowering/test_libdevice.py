@@ -9,15 +9,7 @@ import pytest
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering.ptx import libdevice, to_ptx
 from mlirfuse.target import target_of
-from tests.support.harnesses.lowering_harness import compile_text, lower, one_kernel
-
-EXP = one_kernel("""
-    %v = memref.load %x[%t] : memref<?xf32>
-    %e = math.exp %v : f32
-    memref.store %e, %y[%t] : memref<?xf32>""")
-COPY = one_kernel("""
-    %v = memref.load %x[%t] : memref<?xf32>
-    memref.store %v, %y[%t] : memref<?xf32>""")
+from tests.support.harnesses.lowering_harness import COPY, EXP, compile_text, lower
 
 
 @pytest.fixture
