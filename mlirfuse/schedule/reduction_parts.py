@@ -143,6 +143,7 @@ def first_problem(problem: Problem, dim: int, parts: int) -> Problem:
         reduced=moved(problem.reduced),
         vector_dim=problem.vector_dim if problem.vector_dim < dim else problem.vector_dim + len(divided) - 1,
         reductions=reductions,
+        arrays=problem.arrays if whole else tuple(a.divided(dim, extent // parts) for a in problem.arrays),
         unaligned_vector=0,
         line=0,
         persistent_loop=None,

@@ -43,7 +43,7 @@ def lanes_that_transpose(d: Distributor, tile: Fragments, access: Access, buffer
         return 1
     if lanes not in (2, MOST_LANES) or tile.width * from_mlir(tile.element_type).bits != WORD:
         return 1
-    repeats = layout.fragments(dim)
+    repeats = tile.repeats(dim)
     row = lanes * tile.width
     if repeats % lanes or tile.extents[dim] % row or any(tile.padded(key, dim) for key in tile.keys()):
         return 1
@@ -67,10 +67,11 @@ def batches(keys: Iterable[Key], dim: int, lanes: int) -> list[list[Key]]:
 def transpose(d: Distributor, fragments: list[ir.Value]) -> ir.Value:
     """The lane's fragment of the given ones, of all lanes; every lane of the warp must take part."""
     dim, lanes = d.layout.vector_dim, len(fragments)
-    element = ir.VectorType(fragments[0].type).element_type
+    vectors = [_as_vector(fragment) for fragment in fragments]
+    held = ir.VectorType(vectors[0].type)
     i32 = ir.IntegerType.get_signless(WORD)
     word = ir.VectorType.get([1], i32)
-    words = [elements(vector.BitCastOp(word, fragment).result)[0] for fragment in fragments]
+    words = [elements(vector.BitCastOp(word, fragment).result)[0] for fragment in vectors]
     for bit, distance in enumerate(lane_offsets(d.layout, [dim])):
         step = 1 << bit
         parity = remainder(divide(d.threads.lane[dim], step), 2)
@@ -81,8 +82,14 @@ def transpose(d: Distributor, fragments: list[ir.Value]) -> ir.Value:
             words[low] = arith.SelectOp(odd, received, words[low]).result
             words[high] = arith.SelectOp(odd, words[high], received).result
     whole = vector.FromElementsOp(ir.VectorType.get([lanes], i32), words).result
-    width = lanes * ir.VectorType(fragments[0].type).shape[0]
-    return vector.BitCastOp(ir.VectorType.get([width], element), whole).result
+    return vector.BitCastOp(ir.VectorType.get([lanes * held.shape[0]], held.element_type), whole).result
+
+
+def _as_vector(fragment: ir.Value) -> ir.Value:
+    """A fragment of one element as a vector of one."""
+    if isinstance(fragment.type, ir.VectorType):
+        return fragment
+    return vector.BroadcastOp(ir.VectorType.get([1], fragment.type), fragment).result
 
 
 def store_transposed(d: Distributor, access: Access, value: ir.Value, indices: list[ir.Value], lanes: int) -> None:

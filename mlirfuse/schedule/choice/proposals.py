@@ -30,6 +30,7 @@ from mlirfuse.schedule.rows.chunked import (
 )
 from mlirfuse.schedule.rows.column_tiles import column_tile_schedules
 from mlirfuse.schedule.rows.flat import flat_schedules
+from mlirfuse.schedule.rows.register_tiles import register_tile_schedules
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
@@ -85,6 +86,7 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
         yield "rows", (candidate.schedule for candidate in row_candidates(problem, target))
         yield "chunked", _chunked(problem, target)
         yield "streamed", streamed_schedules(problem, target)
+        yield "register_tiles", register_tile_schedules(problem, target)
         yield "column_tiles", column_tile_schedules(problem, target)
     elif len({part.dims for part in problem.reductions if part.dims}) == 1:  # extents known at run time
         yield "streamed", streamed_schedules(problem, target)

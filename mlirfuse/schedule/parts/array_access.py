@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, prod
@@ -49,6 +49,21 @@ class ArrayAccess:
             _covered(sides[d], step, offsets if slide is None else _moved(offsets, slide[1], sides[slide[0]]))
             for d, (step, offsets), slide in zip(self.dims, self.windows, slides, strict=True)
         )
+
+    def divided(self, dim: int, inner: int) -> ArrayAccess:
+        """The array in a space of which a dimension is two: whole multiples of so many elements, and the rest.
+
+        Windows are left out: each element of the space then reads one element.
+        """
+        dims: list[int] = []
+        strides: list[int | None] = []
+        for d, stride in zip(self.dims, self.strides, strict=True):
+            if d == dim:
+                dims.append(d)
+                strides.append(None if stride is None else stride * inner)
+            dims.append(d if d < dim else d + 1)
+            strides.append(stride)
+        return replace(self, dims=tuple(dims), strides=tuple(strides), windows=(), slides=())
 
     @property
     def pairs(self) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.kernels.chunks import chunk_work
 from mlirfuse.schedule.predict.kernels.grid_persistent import grid_persistent_work
 from mlirfuse.schedule.predict.kernels.loops import loop_work
+from mlirfuse.schedule.predict.kernels.register_tiles import register_tile_work
 from mlirfuse.schedule.predict.kernels.tiles import tile_work
 from mlirfuse.schedule.predict.prediction import Prediction
 from mlirfuse.schedule.predict.pricing import price
@@ -38,4 +39,6 @@ def work_of(schedule: Schedule, problem: Problem, machine: MachineModel, registe
         return grid_persistent_work(schedule, problem, device, registers)
     if schedule.persistence == "registers":
         return tile_work(schedule, problem, device, registers)
+    if problem.shares_reads:
+        return register_tile_work(schedule, problem, device, registers)
     return chunk_work(schedule, problem, device, registers)

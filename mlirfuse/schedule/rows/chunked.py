@@ -19,9 +19,11 @@ CHUNK_VECTORS = 2
 
 
 def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
-    """Rows processed in chunks and kept in shared memory between the passes; None where two do not fit an SM."""
+    """Rows processed in chunks and kept in shared memory between the passes; None where two do not fit an SM, or where
+    no array has rows of its own.
+    """
     row_bytes = problem.row_elements * problem.read_bytes
-    if problem.vector_dim not in problem.reduced or not problem.live_bytes:
+    if problem.vector_dim not in problem.reduced or not problem.live_bytes or problem.shares_reads:
         return None
     if 2 * (row_bytes + SHARED_RESERVE) > target.shared_per_sm:
         return None

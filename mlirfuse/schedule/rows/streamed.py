@@ -80,7 +80,7 @@ def _proposed(problem: Problem, target: Target, *, few: bool) -> Iterator[Schedu
         return
     found = (_schedule(problem, split) for split in _splits(problem, target, few=few))
     for schedule in dict.fromkeys(found):
-        if _leaves_remainders(schedule, problem) or _leaves_sms_idle(schedule, problem, target):
+        if leaves_remainders(schedule, problem) or _leaves_sms_idle(schedule, problem, target):
             continue
         if not check_schedule(schedule, problem.extents, problem.reduced, target):
             yield schedule
@@ -150,7 +150,7 @@ def _leaves_sms_idle(schedule: Schedule, problem: Problem, target: Target) -> bo
     return blocks is not None and blocks < FEWEST_BLOCKS * target.sms
 
 
-def _leaves_remainders(schedule: Schedule, problem: Problem) -> bool:
+def leaves_remainders(schedule: Schedule, problem: Problem) -> bool:
     """Whether tiles leave remainders in several reduced dimensions, of which loops allow one."""
     sizes = ((problem.extents[d], schedule.tile[d]) for d in problem.reduced)
     return sum(size > 1 and (extent is None or extent % size > 0) for extent, size in sizes) > 1

@@ -108,7 +108,7 @@ def streamed_modules(case: Case, count: int, stage: str, *, dynamic: bool, seed:
             return
         schedules = list(streamed_schedules(problem_of(found[0], *kernel_space(found[0])), TARGETS["sm_90a"]))
         for schedule in random.Random(seed).sample(schedules, min(count, len(schedules))):
-            yield schedule, _scheduled(lowered, schedule, stage)
+            yield schedule, scheduled(lowered, schedule, stage)
 
 
 def _lowered(case: Case, dynamic: bool) -> ir.Module:
@@ -128,7 +128,7 @@ def _lowered(case: Case, dynamic: bool) -> ir.Module:
     return fn.lower(mf.TensorSpec(case.shape, case.dtype, **layout)).module
 
 
-def _scheduled(module: ir.Module, schedule: Schedule, stage: str) -> ir.Module:
+def scheduled(module: ir.Module, schedule: Schedule, stage: str) -> ir.Module:
     """A copy of the module whose kernel has another schedule, at a later stage."""
     with module.context:
         copy = ir.Module.parse(str(module))

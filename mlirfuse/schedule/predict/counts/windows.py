@@ -32,6 +32,18 @@ def shares(problem: Problem) -> bool:
     return problem.shares_reads or any(a.slides for a in problem.arrays)
 
 
+def moved_bytes(problem: Problem, extents: tuple[int, ...]) -> tuple[int, int]:
+    """Bytes of device memory that a kernel reads once, and that it writes.
+
+    Where no array varies along all of the space, those of its arrays; else those of each element of the space.
+    """
+    if problem.shares_reads:
+        read, written = ([a for a in problem.arrays if a.written == written] for written in (False, True))
+        return _bytes(read, extents), _bytes(written, extents)
+    total = prod(extents)
+    return total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
+
+
 def add_sliding_traffic(
     work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], steps: int, device: Device
 ) -> None:

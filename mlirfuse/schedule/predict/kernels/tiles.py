@@ -25,7 +25,7 @@ from mlirfuse.schedule.predict.counts.space import (
     tiles,
     wastes,
 )
-from mlirfuse.schedule.predict.counts.windows import add_window_elements
+from mlirfuse.schedule.predict.counts.windows import add_window_elements, moved_bytes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
@@ -40,7 +40,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     blocks = clusters * layout.cluster
     covered = clusters * prod(layout.extents)
     each = element_bytes(problem)
-    read, written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
+    read, written = moved_bytes(problem, extents)
     exchanged = exchanges(problem.reductions, layout, problem)
     reductions = max(1, problem.dependent_reductions) if problem.reduced else 0
     width = max(layout.vector)
@@ -56,7 +56,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.l1 = (read + written) * lines
     if problem.column_bytes and reductions:
         columns_traffic(work, schedule, problem, extents, device)
-    if problem.arrays and layout.is_alone(problem.reduced):
+    if problem.arrays and (problem.shares_reads or layout.is_alone(problem.reduced)):
         moved = traffic(schedule, problem.arrays, extents, device)
         work.l2_read, work.l2_written, work.l1, work.shared = moved.read, moved.written, moved.l1, moved.shared
         count = moved.instructions * WARP / covered
@@ -76,7 +76,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     waiting = schedule.shared_spill * width / layout.elements_per_thread
     work.spilled = 2.0 * covered * waiting * problem.shared_spill_bytes
     count += 2.0 * waiting * problem.shared_spill_bytes / each / width
-    if any(a.taps > 1 for a in problem.arrays):
+    if any(a.taps > 1 for a in problem.arrays) or (problem.reduced and problem.shares_reads):
         work.waits = add_window_elements(work, schedule, problem, covered)
     else:
         add_elements(work, problem, covered, count)

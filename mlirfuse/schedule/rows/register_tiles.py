@@ -1,0 +1,129 @@
+"""Schedules of reductions of which no array varies along the whole space: of pairs of rows, such as distances.
+
+A thread has a register tile of results, as in a SIMT GEMM: what it reads of one array meets all that it reads of the
+other. Lanes along contiguous memory read whole sectors, and the others lie along the results, so that a warp reads each
+sector once for several of them, from the L1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.predict.counts.accesses import held_elements
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.rows.streamed import leaves_remainders
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import SECTOR, Target
+
+FEWEST_RESULTS, MOST_RESULTS = 8, 64
+"""Results of a thread along the dimensions along which it reads arrays once."""
+
+LONGEST_SIDE = 16
+"""Results of a thread along one of these dimensions, at most."""
+
+MOST_REGISTERS = 160
+"""Registers of a thread for its results and what it reads in a step, at most."""
+
+WARPS = (4, 8)
+"""Warps of a block."""
+
+
+def register_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
+    """Legal loops over what is reduced; none where an array that is read varies along the whole space.
+
+    Args:
+        problem: the kernel's iteration space and traffic.
+        target: the architecture.
+    """
+    if not problem.reduced or not problem.shares_reads:
+        return
+    for layout in dict.fromkeys(_layouts(problem)):
+        tile = tuple(min(n, extent or n) for n, extent in zip(layout.extents, problem.extents, strict=True))
+        schedule = Schedule(tile, layout, "multi_pass")
+        if leaves_remainders(schedule, problem) or registers(problem, layout) > MOST_REGISTERS:
+            continue
+        if not check_schedule(schedule, problem.extents, problem.reduced, target):
+            yield schedule
+
+
+def registers(problem: Problem, layout: BlockedLayout) -> float:
+    """Registers of a thread for partial results, and for what it reads in a step."""
+    # What is reduced of extents that are known at run time is added up in two levels.
+    levels = 2 if any(problem.extents[d] is None for d in problem.reduced) else 1
+    results = [
+        part.bytes * prod(layout.fragments(d) * layout.vector[d] for d in part.kept) for part in problem.reductions
+    ]
+    read = [max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in problem.arrays if not a.written]
+    return problem.register_scale * (levels * sum(results) + sum(read)) / REGISTER_BYTES
+
+
+def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
+    """Every register tile, with lanes along memory or most of them along results, and warps along results, or along
+    what is reduced.
+    """
+    inner, vector = problem.vector_dim, problem.vector
+    kept = sorted(problem.whole - problem.reduced, key=lambda d: (d != inner, -d))
+    reads = [a for a in problem.arrays if not a.written and a.dims]
+    reused = [d for d in kept if any(d not in a.dims for a in reads)]
+    if inner in problem.reduced:
+        vector = 1  # each element of a vector would have partial results of its own
+        narrowest = min(a.bytes for a in reads)
+        contiguous = [n * SECTOR // narrowest for n in (1, 2) if n * SECTOR // narrowest <= WARP]
+    else:
+        contiguous = [WARP, WARP // 4]
+    reduced = sorted(problem.reduced, key=lambda d: (d != inner, -d))
+    for sides in _register_tiles(problem, reused):
+        if sides[inner] % vector:
+            continue
+        for lanes, warps, apart in product(contiguous, WARPS, (False, True)):
+            fill = LayoutBuilder(problem.extents, inner, vector)
+            for d, side in enumerate(sides):
+                fill.repeats[d] = side // fill.vector[d]
+            fill.add_lanes(inner, lanes)
+            _deal_lanes(fill, [d for d in reused if d != inner] or reused)
+            for d in (*kept, *reduced):
+                fill.add_lanes(d)
+            fill.rest_of_lanes(inner)
+            _deal_warps(fill, reduced if apart else reused, warps)
+            for d in (*kept, *reduced):
+                fill.add_warps(d, warps)
+            yield fill.layout()
+
+
+def _register_tiles(problem: Problem, reused: Sequence[int]) -> Iterator[list[int]]:
+    """Powers of two of results along two of the dimensions, or along one where there is no other."""
+    sizes = [1 << n for n in range(LONGEST_SIDE.bit_length())]
+    for number, first in enumerate(reused):
+        for second in reused[number + 1 :] or (reused[:1] if len(reused) == 1 else ()):
+            for one, other in product(sizes, sizes if second != first else (1,)):
+                sides = [1] * problem.rank
+                sides[second], sides[first] = other, one
+                fits = all(n <= (e or n) for n, e in zip(sides, problem.extents, strict=True))
+                if fits and FEWEST_RESULTS <= one * other <= MOST_RESULTS:
+                    yield sides
+
+
+def _deal_lanes(fill: LayoutBuilder, dims: Sequence[int]) -> None:
+    """Doubles the lanes along each of the dimensions in turn, as far as these have work."""
+    while fill.lanes_left > 1:
+        before = fill.lanes_left
+        for d in dims:
+            fill.add_lanes(d, 2 * fill.lanes[d])
+        if fill.lanes_left == before:
+            return
+
+
+def _deal_warps(fill: LayoutBuilder, dims: Sequence[int], most: int) -> None:
+    """The same of a block's warps."""
+    while prod(fill.warps) < most:
+        before = prod(fill.warps)
+        for d in dims:
+            if prod(fill.warps) < most and fill.left(d) > 1:
+                fill.warps[d] *= 2
+        if prod(fill.warps) == before:
+            return
