@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import is_constant, structure_of
-from mlirfuse.analysis.memory.host_views import RESHAPES, is_host_view
+from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.dialect.attributes import KERNEL
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
@@ -24,7 +24,8 @@ from mlirfuse.passes.graph.sliced_ops import (
     Value,
     elements_of,
     is_elementwise,
-    ranges_of,
+    readers,
+    slice_of,
 )
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
@@ -85,7 +86,7 @@ def _sliced(function: ir.Operation) -> Iterator[ir.Operation]:
     return (
         op
         for op in reversed(body(function))
-        if is_elementwise(op) and any(reader.name == SLICE for reader in _readers(op))
+        if is_elementwise(op) and any(reader.name == SLICE for reader in readers(op))
     )
 
 
@@ -122,10 +123,10 @@ class _Slices:
     def of(cls, op: ir.Operation) -> _Slices | None:
         """The slices of an op's result; None where it is in memory anyway, or no kernel could compute a slice."""
         sliced = SlicedOps()
-        readers = list(_readers(op))
-        slices = {each: slice_ for each in readers if (slice_ := _slice_of(each, op, sliced)) is not None}
-        kept = [each for each in slices if not any(map(_computes, _readers(each, is_host_view)))]
-        if len(kept) == len(slices) or not all(each in slices or _computes(each) for each in readers):
+        reading = list(readers(op))
+        slices = {each: slice_ for each in reading if (slice_ := slice_of(each, op, sliced)) is not None}
+        kept = [each for each in slices if not any(map(_computes, readers(each, is_host_view)))]
+        if len(kept) == len(slices) or not all(each in slices or _computes(each) for each in reading):
             return None
         found = cls(op, slices, kept)
         open_ = list(slices.values())
@@ -179,7 +180,7 @@ class _Slices:
 
     def _is_read_elsewhere(self, op: ir.Operation) -> bool:
         """Whether ops other than those that are computed on slices read the result of one."""
-        return any(each not in self.ops and each.name != SLICE for each in _readers(op))
+        return any(each not in self.ops and each.name != SLICE for each in readers(op))
 
 
 def _elements(value: ir.Value, ranges: Ranges | None = None) -> int:
@@ -189,31 +190,6 @@ def _elements(value: ir.Value, ranges: Ranges | None = None) -> int:
 
 def _bytes(value: ir.Value) -> int:
     return _elements(value) * element_bytes(value.type)
-
-
-def _is_reshape(op: ir.Operation) -> bool:
-    return op.name in RESHAPES
-
-
-def _readers(op: ir.Operation, is_view: Callable[[ir.Operation], bool] = _is_reshape) -> Iterator[ir.Operation]:
-    """The ops that read a result, through views of it: through reshapes, for one."""
-    for use in op.results[0].uses:
-        user = use.owner.operation
-        yield from _readers(user, is_view) if is_view(user) else (user,)
-
-
-def _slice_of(reader: ir.Operation, op: ir.Operation, sliced: SlicedOps) -> Value | None:
-    """What a reader of an op's result, or of a reshape of it, slices; None where that is no slice of the result."""
-    ranges = ranges_of(reader) if reader.name == SLICE else None
-    if ranges is None:
-        return None
-    source = found = (reader.operands[0], ranges)
-    while source[0] != op.results[0]:
-        before = sliced.sources(*source)
-        if before is None:
-            return None
-        (source,) = before
-    return found
 
 
 def _computes(op: ir.Operation) -> bool:

@@ -171,6 +171,32 @@ def elements_of(value: ir.Value, ranges: Ranges, unknown: int) -> int:
     return prod(own.count if own else extent or unknown for own, extent in zip(ranges, extents_of(value), strict=True))
 
 
+def is_reshape(op: ir.Operation) -> bool:
+    """Whether an op gives a value another shape."""
+    return op.name in RESHAPES
+
+
+def readers(op: ir.Operation, is_view: Callable[[ir.Operation], bool] = is_reshape) -> Iterator[ir.Operation]:
+    """The ops that read a result, through views of it: through reshapes, for one."""
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        yield from readers(user, is_view) if is_view(user) else (user,)
+
+
+def slice_of(reader: ir.Operation, op: ir.Operation, sliced: SlicedOps) -> Value | None:
+    """What a reader of an op's result, or of a reshape of it, slices; None where that is no slice of the result."""
+    ranges = ranges_of(reader) if reader.name == SLICE else None
+    if ranges is None:
+        return None
+    source = found = (reader.operands[0], ranges)
+    while source[0] != op.results[0]:
+        before = sliced.sources(*source)
+        if before is None:
+            return None
+        (source,) = before
+    return found
+
+
 def slices_of(value: ir.Value) -> Iterator[tuple[ir.Operation, Ranges]]:
     """The slices that are read of a value, whose ranges are known."""
     for use in value.uses:
