@@ -7,7 +7,7 @@ import pytest
 
 import mlirfuse as mf
 from tests.support.pairwise import some
-from tests.support.views.sliced import random_sliced
+from tests.support.views.sliced import random_reduced, random_sliced
 
 
 @pytest.mark.parametrize("seed", some(range(400), 60))
@@ -16,3 +16,24 @@ def test_same_as_numpy(seed: int) -> None:
     found = mf.fuse(case.function, target="interpret")(*case.arrays())
     for value, exact in zip(found, case.expected(), strict=True):
         np.testing.assert_array_equal(np.asarray(value, np.float64), exact)
+
+
+@pytest.mark.parametrize("seed", some(range(200), 30))
+def test_reductions_over_parts(seed: int) -> None:
+    case = random_reduced(seed)
+    found = mf.fuse(case.function, target="interpret")(*case.arrays())
+    for value, exact in zip(found, case.expected(), strict=True):
+        np.testing.assert_array_equal(np.asarray(value, np.float64), exact)
+
+
+def test_rows_whose_halves_are_used_are_one_kernel() -> None:
+    """A root mean square over whole rows, and a rotation of their halves, in the space of a half."""
+
+    def rotated(x: mf.Tensor, c: mf.Tensor) -> tuple[mf.Tensor, mf.Tensor]:
+        y = x * mf.rsqrt(mf.mean(mf.square(x), axis=-1, keepdims=True) + 1e-6)
+        a, b = y[:, :64], y[:, 64:]
+        return a * c - b, b * c + a
+
+    specs = mf.TensorSpec((1024, 128), mf.float32), mf.TensorSpec((64,), mf.float32)
+    lowered = mf.fuse(rotated, target="sm_90a").lower(*specs)
+    assert lowered.as_text("tile").count("scf.forall") == 1

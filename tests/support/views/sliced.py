@@ -104,3 +104,38 @@ def _slices(rng: random.Random, shape: tuple[int, ...]) -> list[tuple[Any, ...]]
                 index[axis] = slice(offset, extent - 2 + offset if offset < 2 else None)
         found.append(tuple(index))
     return found
+
+
+def random_reduced(seed: int) -> Sliced:
+    """Rows that are centred or scaled by reductions over an axis whose equal parts are read and put together."""
+    rng = random.Random(seed)
+    rank, count = rng.choice((1, 2, 2, 3)), rng.choice((2, 2, 3, 4))
+    axis = rng.choice((rank - 1, rng.randrange(rank)))
+    shape = [rng.choice((2, 5, 8, 16, 20)) for _ in range(rank)]
+    shape[axis] *= count
+    interleaved, form = rng.random() < 0.4, rng.choice(("max", "sum", "two", "squares", "returned"))
+    scale = _elementwise(rng)
+
+    def reduced(x: Any, b: Any, xp: Any = mf) -> tuple[Any, ...]:
+        h = scale(xp, x, b)
+        if form == "squares":
+            statistic = xp.sum(xp.square(h - 1), axis=axis, keepdims=True)
+        elif form == "two":
+            low = xp.min(h, axis=axis, keepdims=True)
+            statistic = xp.max(h - low, axis=axis, keepdims=True) + low
+        else:
+            statistic = (xp.max if form == "max" else xp.sum)(h, axis=axis, keepdims=True)
+        y = h - statistic
+        each = shape[axis] // count
+        parts = []
+        for number in range(count):
+            index = [slice(None)] * rank
+            blocks = slice(number * each, (number + 1) * each)
+            index[axis] = slice(number, None, count) if interleaved else blocks
+            parts.append(y[tuple(index)])
+        total = parts[0]
+        for part in parts[1:]:
+            total = 2 * total + part
+        return (total, statistic) if form == "returned" else (total,)
+
+    return Sliced(reduced, tuple(shape), rng.choice(("float32", "int32")))
