@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import linalg
 
-from mlirfuse.analysis.arithmetic.combining import Combiner, combiner_of
+from mlirfuse.analysis.arithmetic.combining import Combiner, combined, combiner_of
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
@@ -203,16 +203,10 @@ def _reduce_parts(
         accumulator = old.arguments[len(old.arguments) - 1]
         total = elements[0]
         for element in elements[1:]:
-            total = _combined(combiner, {accumulator: total, combiner.element: element})
-        linalg.YieldOp([_combined(combiner, {accumulator: arguments[-1], combiner.element: total})])
+            total = combined(combiner, {accumulator: total, combiner.element: element})
+        linalg.YieldOp([combined(combiner, {accumulator: arguments[-1], combiner.element: total})])
     op.results[0].replace_all_uses_with(new.results[0])
     erase(op)
-
-
-def _combined(combiner: Combiner, mapping: dict[ir.Value, ir.Value]) -> ir.Value:
-    """The combining op on other operands."""
-    clone(combiner.op, mapping)
-    return mapping[combiner.op.results[0]]
 
 
 def _is_tensor(value: ir.Value) -> bool:

@@ -16,12 +16,13 @@ from mlirfuse.dialect.attributes import KERNEL, OPERATION
 from mlirfuse.passes.graph.sliced_ops import SlicedOps, Value, is_elementwise, is_reshape, readers, slice_of
 from mlirfuse.passes.trials.trial import Trial
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.support.rewriting import erase, erase_dead
 
 
 @dataclass(frozen=True)
 class FuseSliceProducts(Pass):
-    """Multiplies slices of an operand in place of slicing a product, where the kernels then take less time.
+    """Multiplies slices of an operand in place of slicing a product, where the kernels then clearly take less time.
 
     Requires functions of tensor ops. Gates and values of a packed projection, or the gates of a recurrent cell, are
     slices of one product: its kernel writes them all, and another one reads them. Products of slices of the packed
@@ -65,7 +66,7 @@ class FuseSliceProducts(Pass):
                     whole = Trial(module, function, sliced.ops).microseconds()
                     apart = Trial(module, function, sliced.ops).microseconds(sliced.replace_copies)
                     times += f" are predicted to take {apart:.1f} us by themselves, {whole:.1f} us together"
-                    if apart >= whole:
+                    if apart * RESOLUTION >= whole:
                         remarks.declined(self, times, sliced.product)
                         continue
                 remarks.applied(self, times, sliced.product)

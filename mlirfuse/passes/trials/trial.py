@@ -11,13 +11,26 @@ from mlirfuse.analysis.kernels import argument_attributes, body, kernels
 from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
+from mlirfuse.passes.fusion.join_kernels import FuseJoinKernels
+from mlirfuse.passes.fusion.mix_order_reduction import FuseMixOrderReduction
 from mlirfuse.passes.fusion.permuted_product import microseconds
+from mlirfuse.passes.fusion.prologues import FusePrologues
 from mlirfuse.passes.fusion.recompute import FuseRecompute
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
-from mlirfuse.passmanager.base import Remarks
+from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import clone, defining_op, read_values
 from mlirfuse.tiling.kernel_signature import default_attributes
+
+FUSION: tuple[Pass, ...] = (
+    FuseSegment(),
+    FuseMixOrderReduction(),
+    FuseRecompute(),
+    FusePrologues(),
+    FuseJoinKernels(),
+    FuseSharedOperands(),
+)
+"""What makes kernels of ops, and fewer of these."""
 
 
 class Trial:
@@ -73,7 +86,7 @@ class Trial:
         """
         if rewrite is not None:
             rewrite(self.copies)
-        for each in (FuseSegment(), FuseRecompute(), FuseSharedOperands()):
+        for each in FUSION:
             each.run(self.module.operation, Remarks())
         return sum(microseconds(kernel) for kernel in list(kernels(self.module.operation)))
 
