@@ -15,7 +15,10 @@ from mlirfuse.dialect.attributes import BY_ROWS, GATHER, KERNEL, SCHEDULE
 from mlirfuse.passes.fusion.permuted_product import PermutedProduct, microseconds, permuted_product
 from mlirfuse.passes.kernels.host import calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.choice.choice import RESOLUTION
+
+DOUBT = 1.25
+"""Ratio of predicted times up to which a product stays one: predictions of other families than a product's may be off
+by a quarter."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class FusePermuteOperands(Pass):
             return
         in_place = microseconds(kernel)
         by_rows = microseconds(kernel, _reduce_by_rows, limit=in_place)
-        if by_rows * RESOLUTION < in_place:
+        if by_rows * DOUBT < in_place:
             _reduce_by_rows(kernel)
             times = f"{in_place:.1f} us as a product, {by_rows:.1f} us as a reduction over rows"
             remarks.applied(self, f"{symbol(kernel)} is no product: {times}", kernel)

@@ -9,7 +9,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import linalg, tensor
 
-from mlirfuse.analysis.loops.maps import projected_axes
+from mlirfuse.analysis.loops.maps import projected_axes, repeats_a_loop
 from mlirfuse.analysis.loops.structure import reduces
 from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of
 from mlirfuse.dialect.attributes import OPERATION
@@ -65,6 +65,8 @@ def is_elementwise(op: ir.Operation) -> bool:
     maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
     loops = [expr.position for expr in maps[-1].value.results if isinstance(expr, ir.AffineDimExpr)]
     if reduces(op) or sorted(loops) != list(range(maps[-1].value.n_dims)) or ops_named(op, "linalg.index"):
+        return False
+    if any(repeats_a_loop(each) for each in maps):
         return False
     return all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for m in maps for e in m.value.results)
 

@@ -37,3 +37,11 @@ def test_rows_whose_halves_are_used_are_one_kernel() -> None:
     specs = mf.TensorSpec((1024, 128), mf.float32), mf.TensorSpec((64,), mf.float32)
     lowered = mf.fuse(rotated, target="sm_90a").lower(*specs)
     assert lowered.as_text("tile").count("scf.forall") == 1
+
+
+def test_diagonals_are_left_alone() -> None:
+    """An op that reads one is no projection of its loops."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((3,), (3, 2, 2)))
+    found = mf.fuse(lambda a, b: mf.einsum("a,abb", a, b), target="interpret")(a, b)
+    np.testing.assert_array_equal(np.asarray(found), np.einsum("a,abb", a, b))
