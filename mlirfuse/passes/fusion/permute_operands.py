@@ -9,7 +9,9 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in, has_products
+from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.kernels import argument_attributes, functions, is_tile_program, symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.dialect.attributes import BY_ROWS, GATHER, KERNEL, SCHEDULE
 from mlirfuse.passes.fusion.permuted_product import PermutedProduct, microseconds, permuted_product
@@ -64,7 +66,7 @@ class FusePermuteOperands(Pass):
             return
         space, structures = kernel_space(kernel)
         contraction = contraction_in(space, structures)
-        if contraction is None or len(contraction.pairs) > 1:
+        if contraction is None or len(contraction.pairs) > 1 or None in _known(kernel, space):
             return
         in_place = microseconds(kernel)
         by_rows = microseconds(kernel, _reduce_by_rows, limit=in_place)
@@ -98,6 +100,12 @@ class FusePermuteOperands(Pass):
             _reduce_by_rows(kernel)
         remarks.declined(self, f"{symbol(kernel)} reads arrays in their own orders: {times}", call)
         return False
+
+
+def _known(kernel: ir.Operation, space: IterationSpace) -> list[int | None]:
+    """The extents of a kernel's loops, or what is expected of them."""
+    expected = expected_extents(kernel, space) or (None,) * len(space.extents)
+    return [hint if extent is None else extent for extent, hint in zip(space.extents, expected, strict=True)]
 
 
 def _reduce_by_rows(kernel: ir.Operation) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable
 from mlir import ir
 from mlir.dialects import func
 
+from mlirfuse.analysis.extent_hints import HostExtents
 from mlirfuse.analysis.kernels import argument_attributes, body, kernels
 from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
+from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
+from mlirfuse.passes.fusion.hint_extents import FuseHintExtents
 from mlirfuse.passes.fusion.join_kernels import FuseJoinKernels
 from mlirfuse.passes.fusion.mix_order_reduction import FuseMixOrderReduction
 from mlirfuse.passes.fusion.permuted_product import microseconds
@@ -19,16 +22,19 @@ from mlirfuse.passes.fusion.recompute import FuseRecompute
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.support.rewriting import clone, defining_op, read_values
 from mlirfuse.tiling.kernel_signature import default_attributes
 
 FUSION: tuple[Pass, ...] = (
     FuseSegment(),
+    FuseHintExtents(),
     FuseMixOrderReduction(),
     FuseRecompute(),
     FusePrologues(),
     FuseJoinKernels(),
     FuseSharedOperands(),
+    FuseHintExtents(),
 )
 """What makes kernels of ops, and fewer of these."""
 
@@ -59,8 +65,9 @@ class Trial:
         ]
         known = dict(zip(function.regions[0].blocks[0].arguments, argument_attributes(function), strict=True))
         tensors = [isinstance(value.type, ir.RankedTensorType) for value in inputs]
+        expected = HostExtents(function)
         attributes = [
-            known.get(value) or (default_attributes() if is_tensor else {})
+            {**(known.get(value) or default_attributes()), **_hints(expected, value)} if is_tensor else {}
             for value, is_tensor in zip(inputs, tensors, strict=True)
         ]
         with function.location:
@@ -89,6 +96,15 @@ class Trial:
         for each in FUSION:
             each.run(self.module.operation, Remarks())
         return sum(microseconds(kernel) for kernel in list(kernels(self.module.operation)))
+
+
+def _hints(expected: HostExtents, value: ir.Value) -> dict[str, ir.Attribute]:
+    """What is expected of the run-time extents of a value: the same of all, where nobody says."""
+    type_ = ir.RankedTensorType(value.type)
+    if type_.has_static_shape:
+        return {}
+    hints = [n or UNKNOWN_EXTENT if type_.is_dynamic_dim(d) else None for d, n in enumerate(expected.of(value))]
+    return {EXTENT_HINTS: hints_attribute(hints)}
 
 
 def _with_views(ops: Iterable[ir.Operation]) -> set[ir.Operation]:
