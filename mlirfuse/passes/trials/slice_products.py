@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -57,35 +58,35 @@ class FuseSliceProducts(Pass):
             if KERNEL in function.attributes or not body(function) or is_tile_program(function):
                 continue
             products = [op for op in body(function) if _is_product(op)]
-            found = [sliced for op in products if (sliced := _SlicedProduct.of(op)) is not None]
+            found = _joined([sliced for op in products if (sliced := _SlicedProducts.of(op)) is not None])
             if not found:
                 remarks.declined(self, "no product is read in slices that do not overlap", function)
             for sliced in found:
-                times = f"{len(sliced.slices)} slices of a product"
+                times = f"{len(sliced.slices)} slices of {len(sliced.products)} product(s)"
                 if not self.always:
                     whole = Trial(module, function, sliced.ops).microseconds()
                     apart = Trial(module, function, sliced.ops).microseconds(sliced.replace_copies)
                     times += f" are predicted to take {apart:.1f} us by themselves, {whole:.1f} us together"
                     if apart * RESOLUTION >= whole:
-                        remarks.declined(self, times, sliced.product)
+                        remarks.declined(self, times, sliced.products[0])
                         continue
-                remarks.applied(self, times, sliced.product)
+                remarks.applied(self, times, sliced.products[0])
                 sliced.replace()
             erase_dead([op for op in body(function) if op.results])
 
 
 @dataclass(frozen=True)
-class _SlicedProduct:
-    """A product of which only slices are read.
+class _SlicedProducts:
+    """Products of which only slices are read, the same of all: one, or several that are added up.
 
     Attributes:
-        product: the op that multiplies.
-        slices: the ops that slice its result, or what is computed of that, and what they slice.
-        between: the elementwise ops between the product and the slices.
+        products: the ops that multiply.
+        slices: the ops that slice their results, or what is computed of these, and what they slice.
+        between: the elementwise ops between the products and the slices.
         behind: the ops that read the slices, and may be their product's epilogue.
     """
 
-    product: ir.Operation
+    products: list[ir.Operation]
     slices: dict[ir.Operation, Value]
     between: list[ir.Operation]
     behind: list[ir.Operation]
@@ -93,11 +94,11 @@ class _SlicedProduct:
     @property
     def ops(self) -> list[ir.Operation]:
         """All of them, with the reshapes between them."""
-        computed = [self.product, *self.between, *self.slices, *self.behind]
+        computed = [*self.products, *self.between, *self.slices, *self.behind]
         return [*computed, *(view for op in computed for view in _views(op))]
 
     @classmethod
-    def of(cls, product: ir.Operation) -> _SlicedProduct | None:
+    def of(cls, product: ir.Operation) -> _SlicedProducts | None:
         """The slices of a product; None where other ops read it too, or slices overlap."""
         slices: dict[ir.Operation, Value] = {}
         between: list[ir.Operation] = []
@@ -116,20 +117,36 @@ class _SlicedProduct:
         elements = sum(prod(extent or 1 for extent in extents_of(op.results[0])) for op in slices)
         if len(slices) < 2 or elements > prod(extent or 1 for extent in extents_of(product.results[0])):
             return None
-        return cls(product, slices, between, _elementwise_readers(slices))
+        return cls([product], slices, between, _elementwise_readers(slices))
 
     def replace(self) -> None:
         """Multiplies for each slice."""
-        _replace(self.slices, self.product)
+        _replace(self.slices, self.products)
 
     def replace_copies(self, copies: dict[ir.Operation, ir.Operation]) -> None:
         """The same of copies of the ops."""
         values = {old: new for op, copy in copies.items() for old, new in zip(op.results, copy.results, strict=True)}
-        _replace({copies[op]: (values[v], ranges) for op, (v, ranges) in self.slices.items()}, copies[self.product])
+        slices = {copies[op]: (values[v], ranges) for op, (v, ranges) in self.slices.items()}
+        _replace(slices, [copies[op] for op in self.products])
 
 
-def _replace(slices: dict[ir.Operation, Value], product: ir.Operation) -> None:
-    sliced = SlicedOps(lambda op: op == product or is_elementwise(op))
+def _joined(found: Sequence[_SlicedProducts]) -> list[_SlicedProducts]:
+    """The products that have slices in common, together."""
+    joined: list[_SlicedProducts] = []
+    for each in found:
+        other = next((o for o in joined if not o.slices.keys().isdisjoint(each.slices)), None)
+        if other is None:
+            joined.append(each)
+            continue
+        other.products.extend(each.products)
+        other.slices.update(each.slices)
+        for own, more in ((other.between, each.between), (other.behind, each.behind)):
+            own.extend(op for op in more if op not in own)
+    return joined
+
+
+def _replace(slices: dict[ir.Operation, Value], products: Sequence[ir.Operation]) -> None:
+    sliced = SlicedOps(lambda op: op in products or is_elementwise(op))
     for op, slice_ in slices.items():
         op.results[0].replace_all_uses_with(sliced.of(*slice_))
         erase(op)

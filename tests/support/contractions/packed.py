@@ -42,12 +42,15 @@ def random_packed(seed: int, widest: int = 40) -> Packed:
     m, n, k = (rng.randrange(4, widest) for _ in range(3))
     batch = rng.choice(((), (), (2,)))
     biased, rows = rng.random() < 0.5, rng.random() < 0.2
+    added = rng.random() < 0.3
     ways = ("heads",) if not rows else ()
     way = rng.choice(("blocks", "steps", *ways))
     shapes = ((*batch, m * (count if rows else 1), k), (n * (1 if rows else count), k), (n * (1 if rows else count),))
 
     def packed(x: Any, w: Any, b: Any, xp: Any = mf) -> Any:
         h = x @ w.T
+        if added:
+            h = h + (x + 1) @ (w - 1).T
         if biased:
             h = h + b
         axis, size = (-2, m) if rows else (-1, n)

@@ -14,7 +14,7 @@
 // CHECK-DAG: ins(%[[X]], %[[W1]] : tensor<2048x1024xbf16>, tensor<1024x2048xbf16>) outs({{.*}} : tensor<2048x2048xf32>)
 // CHECK-NOT: extract_slice
 // CHECK: return
-// REMARK: fuse-slice-products: applied: 2 slices of a product are predicted to take {{.*}} us by themselves, {{.*}} us together
+// REMARK: fuse-slice-products: applied: 2 slices of 1 product(s) are predicted to take {{.*}} us by themselves, {{.*}} us together
 func.func @packed(%x: tensor<2048x1024xbf16>, %w: tensor<1024x4096xbf16>) -> tensor<2048x2048xbf16> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2048x4096xf32>
@@ -57,7 +57,7 @@ func.func @packed(%x: tensor<2048x1024xbf16>, %w: tensor<1024x4096xbf16>) -> ten
 // CHECK: linalg.generic
 // CHECK: tensor.extract_slice
 // CHECK: tensor.extract_slice
-// REMARK: fuse-slice-products: declined: 2 slices of a product are predicted to take {{.*}} us by themselves, {{.*}} us together
+// REMARK: fuse-slice-products: declined: 2 slices of 1 product(s) are predicted to take {{.*}} us by themselves, {{.*}} us together
 func.func @returned(%x: tensor<2048x1024xf16>, %w: tensor<1024x4096xf16>) -> (tensor<2048x2048xf32>, tensor<2048x2048xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2048x4096xf32>
