@@ -21,6 +21,9 @@ FEWEST, MOST_BYTES = 4, 32
 ROWS = (2, 4, 8, 16)
 """Rows of a thread that holds single elements of each."""
 
+PLANES = (1, 2, 4)
+"""Planes that these rows lie in."""
+
 MOST_SHARED = 48 << 10
 """Bytes of a block's tiles in shared memory, so that four blocks fit an SM of sm_90."""
 
@@ -46,20 +49,25 @@ def ordered_candidates(problem: Problem) -> Iterator[Schedule]:
 
 
 def _rows(problem: Problem) -> Iterator[Schedule]:
-    """One element after another along a row, and several rows a thread."""
+    """One element after another along a row, and several rows a thread; of windows, which share rows, in several planes
+    too.
+    """
     outer = [d for d, extent in enumerate(problem.extents) if extent != 1 and d != problem.vector_dim]
-    if not outer or problem.vector * problem.read_bytes >= WIDEST_ACCESS // 2:
+    shared = any(a.taps > 1 for a in problem.arrays)
+    if not outer or (problem.vector * problem.read_bytes >= WIDEST_ACCESS // 2 and not shared):
         return
     for rows in ROWS:
-        fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-        fill.add_lanes(problem.vector_dim)
-        fill.add_warps(problem.vector_dim, THREADS[0] // WARP)
-        fill.rest_of_lanes(outer[-1])
-        fill.add_warps(outer[-1], THREADS[0] // WARP)
-        fill.repeats[outer[-1]] = min(rows, fill.left(outer[-1]))
-        layout = fill.layout()
-        sides = zip(layout.extents, problem.extents, strict=True)
-        yield Schedule(tuple(min(n, extent or n) for n, extent in sides), layout)
+        for planes in PLANES if shared and len(outer) > 1 else PLANES[:1]:
+            fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+            fill.add_lanes(problem.vector_dim)
+            fill.add_warps(problem.vector_dim, THREADS[0] // WARP)
+            fill.rest_of_lanes(outer[-1])
+            fill.add_warps(outer[-1], THREADS[0] // WARP)
+            for dim, most in zip(reversed(outer), (rows, planes), strict=False):
+                fill.repeats[dim] = min(most, fill.left(dim))
+            layout = fill.layout()
+            sides = zip(layout.extents, problem.extents, strict=True)
+            yield Schedule(tuple(min(n, extent or n) for n, extent in sides), layout)
 
 
 def _of_tile(
