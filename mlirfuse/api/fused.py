@@ -326,8 +326,9 @@ def fuse(
     - in reductions over leading dimensions other than the first ones in a row, such as `axis=1` or `axis=(0, 2)` of
       three dimensions, or that keep a dimension of dynamic extent (see `dynamic_reductions` for both);
     - in dimensions behind the first one that change their place in memory: the new last one, and others up to 128;
-    - in matrix products (see `dynamic_products`), in slices, and where Python asks for the number, as in `if`, `range`
-      and `int`. Arithmetic with `shape` is done at run time: `mf.sum(x, 0) / x.shape[0]` is one compilation.
+    - in matrix products (see `dynamic_products`), in slices, of all dimensions where slices of one array overlap, and
+      where Python asks for the number, as in `if`, `range` and `int`. Arithmetic with `shape` is done at run time:
+      `mf.sum(x, 0) / x.shape[0]` is one compilation.
 
     Results that are views of arguments, such as `x.T` and `x[1:]`, share their memory, as NumPy's do, and launch no
     kernel; `out` gets a copy, as do PyTorch where a stride would be negative, and callers of other frameworks (JAX).

@@ -21,6 +21,9 @@ LEAK_HINT = "do not keep tensors beyond the call that made them"
 # Per dimension of a tensor: the loop dimension that indexes it, or None where its extent of 1 is broadcast.
 Access = tuple[int | None, ...]
 
+Range = tuple[Extent, Extent, int]
+"""The first index along a dimension, how many there are, and their distance, which may be negative."""
+
 
 class TraceState:
     """The insertion point of a trace, and a cache of attributes and types that many ops share.
@@ -54,6 +57,7 @@ class TraceState:
         self._operation = -1
         self.dynamic_products = dynamic_products
         self._open = True
+        self._slices: dict[ir.Value, list[tuple[Range, ...]]] = {}
         self._end = ir.InsertionPoint(block)
         self._tensor_class = tensor_class
         self._element_types: dict[DType, ir.Type] = {}
@@ -63,6 +67,15 @@ class TraceState:
         }
         self._iterator_lists: dict[tuple[int, tuple[int, ...]], ir.Attribute] = {}
         self._locations: dict[tuple[CodeType, int], ir.Location] = {}
+
+    def slices_again(self, value: ir.Value, ranges: Sequence[Range]) -> bool:
+        """Whether a slice of a value overlaps an earlier one that is as large: of neighbours, as a stencil reads them.
+        Whole ranges of run-time extents overlap.
+        """
+        earlier = self._slices.setdefault(value, [])
+        found = any(_are_neighbours(each, ranges) for each in earlier)
+        earlier.append(tuple(ranges))
+        return found
 
     def emitting(self) -> AbstractContextManager[None]:
         """Context in which ops are appended to the function with the location of the user's line.
@@ -198,6 +211,20 @@ class ScalarBase:
 
     def __repr__(self) -> str:
         return f"Scalar(dtype={self.dtype.name})"
+
+
+def _are_neighbours(one: Sequence[Range], other: Sequence[Range]) -> bool:
+    """Whether ranges (start, count, step) of two slices are as long, as far apart, overlap, and are not the same."""
+    apart = False
+    for (start, count, step), (other_start, other_count, other_step) in zip(one, other, strict=True):
+        if isinstance(start, Dim) or isinstance(other_start, Dim) or isinstance(count, Dim):
+            continue  # a whole dimension, of both
+        if (count, step) != (other_count, other_step) or abs(start - other_start) >= count * abs(step):
+            return False
+        if (start - other_start) % step:
+            return False  # every second element, and those between
+        apart = apart or start != other_start
+    return apart
 
 
 def static(extent: Extent) -> int:

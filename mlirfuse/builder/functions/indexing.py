@@ -18,16 +18,13 @@ from mlirfuse.builder.functions.axes import Axes, integer, normalise_axes
 from mlirfuse.builder.functions.casting import tensor_argument
 from mlirfuse.builder.functions.manipulation import reshape_to
 from mlirfuse.builder.source import at_user_line
-from mlirfuse.builder.state import ScalarBase, TensorBase, size_value, static
+from mlirfuse.builder.state import Range, ScalarBase, TensorBase, size_value, static
 from mlirfuse.errors import ShapeError
 
 if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
 
 Index = slice | int | EllipsisType | None
-Range = tuple[Extent, Extent, int]
-"""The first index along a dimension, how many there are, and their distance, which may be negative."""
-
 _HINT = "use slices, integers, None and `...`, or mf.where"
 
 
@@ -124,6 +121,9 @@ def sliced(x: TensorBase, ranges: Sequence[Range]) -> TensorBase:
         return x
     if 0 in [extent for extent in shape if isinstance(extent, int)]:
         return empty(x.state, shape, x.dtype)
+    if x.state.slices_again(x.value, ranges) and not x.state.dynamic_products:
+        for dim in (extent for extent in x.shape if isinstance(extent, Dim)):
+            needs_static(dim, "reading neighbours, by slices that overlap,")
     with x.state.emitting():
         offsets = [_last(start) if isinstance(start, Dim) else start for start, _, _ in ranges]
         sizes = [size_value(count) if isinstance(count, Dim) else count for _, count, _ in ranges]

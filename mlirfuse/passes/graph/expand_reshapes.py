@@ -193,15 +193,14 @@ def _with_ones(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     if list(type_.shape) == list(shape):
         return value
     kept = [extent for extent in shape if extent != 1] or [1]
-    dropped = ir.RankedTensorType.get(kept, type_.element_type)
-    value = value if list(type_.shape) == kept else tensor.CollapseShapeOp(dropped, value, _runs(type_.shape)).result
-    return (
-        value
-        if kept == list(shape)
-        else tensor.ExpandShapeOp(
-            ir.RankedTensorType.get(shape, type_.element_type), value, _runs(shape), [], shape
-        ).result
-    )
+    if list(type_.shape) != kept:
+        dropped = ir.RankedTensorType.get(kept, type_.element_type)
+        value = tensor.CollapseShapeOp(dropped, value, _runs(type_.shape)).result
+    if kept == list(shape):
+        return value
+    sizes = [tensor.dim(value, index(d)) for d, extent in enumerate(kept) if extent == DYNAMIC]
+    wide = ir.RankedTensorType.get(shape, type_.element_type)
+    return tensor.ExpandShapeOp(wide, value, _runs(shape), sizes, shape).result
 
 
 def _runs(shape: Sequence[int]) -> Groups:

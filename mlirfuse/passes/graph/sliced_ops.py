@@ -124,9 +124,10 @@ class SlicedOps:
             if op.name == "linalg.fill":
                 return linalg.fill(op.operands[0], outs=[_empty(value, ranges)])
             if op.name in RESHAPES:
-                new = tensor.ExpandShapeOp if op.name == "tensor.expand_shape" else tensor.CollapseShapeOp
-                shape = ([], list(type_.shape)) if op.name == "tensor.expand_shape" else ()
-                return new(type_, operands[0], reassociation(op), *shape).result
+                if op.name == "tensor.collapse_shape":
+                    return tensor.CollapseShapeOp(type_, operands[0], reassociation(op)).result
+                sizes = list(op.operands)[1:]  # of dimensions that are known at run time, which stay whole
+                return tensor.ExpandShapeOp(type_, operands[0], reassociation(op), sizes, list(type_.shape)).result
             return self._generic(op, sources, type_)
 
     def _generic(self, op: ir.Operation, sources: Sequence[Value], type_: ir.RankedTensorType) -> ir.Value:
@@ -221,22 +222,26 @@ def _operand_ranges(op: ir.Operation, ranges: Ranges) -> list[Ranges]:
 
 def _before_reshape(op: ir.Operation, ranges: Ranges) -> Ranges | None:
     """The ranges in the source of a reshape; None where a slice of the result is no slice of the source."""
-    before, after = (extents_of(value) for value in (op.operands[0], op.results[0]))
-    if None in before or None in after:
-        return None
     expands = op.name == "tensor.expand_shape"
+    sides = extents_of(op.results[0] if expands else op.operands[0])
     found: list[Range | None] = []
     for number, group in enumerate(reassociation(op)):
-        extents = [(after if expands else before)[axis] or 1 for axis in group]
+        own = [ranges[axis] for axis in group] if expands else [ranges[number]]
+        if not any(own):
+            found += [None] * (1 if expands else len(group))
+            continue
+        if None in [sides[axis] for axis in group]:
+            return None
+        extents = [sides[axis] or 1 for axis in group]
         outer = next((n for n, extent in enumerate(extents) if extent != 1), 0)
         inner = prod(extents[outer + 1 :])
         if expands:
-            part = ranges[group[outer]]
-            if any(ranges[axis] for n, axis in enumerate(group) if n != outer) or (part and inner > 1 < part.step):
+            part = own[outer]
+            if any(each for n, each in enumerate(own) if n != outer) or (part and inner > 1 < part.step):
                 return None
             found.append(part and Range(part.start * inner, part.count * inner, part.step))
             continue
-        part = ranges[number]
+        (part,) = own
         if part and inner > 1 and (part.step > 1 or part.start % inner or part.count % inner):
             return None
         outermost = part and Range(part.start // inner, part.count // inner, part.step)

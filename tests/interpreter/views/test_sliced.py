@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -45,3 +47,41 @@ def test_diagonals_are_left_alone() -> None:
     a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((3,), (3, 2, 2)))
     found = mf.fuse(lambda a, b: mf.einsum("a,abb", a, b), target="interpret")(a, b)
     np.testing.assert_array_equal(np.asarray(found), np.einsum("a,abb", a, b))
+
+
+def _neighbours(x: mf.Tensor) -> mf.Tensor:
+    return x[:, 1:] - x[:, :-1]
+
+
+def _halves(x: mf.Tensor) -> mf.Tensor:
+    return x[:, :4] - x[:, 4:]
+
+
+def _even_and_odd(x: mf.Tensor) -> mf.Tensor:
+    return x[:, ::2] - x[:, 1::2]
+
+
+@pytest.mark.parametrize(("function", "rows"), [(_neighbours, 2), (_halves, 1), (_even_and_odd, 1)])
+def test_neighbours_are_compiled_for_their_extents(function: Any, rows: int) -> None:
+    """As windows of one array, whose shape is static; other slices only need the sliced extent as a number."""
+    fused = mf.fuse(function, target="interpret")
+    for n in (3, 5):
+        x = np.random.default_rng(n).integers(-3, 4, (n, 8, 16)).astype(np.float32)
+        np.testing.assert_array_equal(np.asarray(fused(x)), function(x))
+    assert len(fused._compiled) == rows
+    lowered = mf.fuse(function, target="sm_90a").lower(mf.TensorSpec((None, 8, 16), mf.float32))
+    assert "tensor<?x8x16xf32>" in lowered.as_text("linalg")
+
+
+def test_heads_of_run_time_rows() -> None:
+    """Reshapes are followed along dimensions that are sliced, whatever is known of the others."""
+    rng = np.random.default_rng(0)
+    x, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((10, 96), (96,)))
+
+    def heads(x: Any, b: Any, xp: Any = mf) -> Any:
+        h = xp.abs(x + b).reshape((x.shape[0], 3, 4, 8))
+        return xp.maximum(h[:, 0] * 2, h[:, 1]) + h[:, 2]
+
+    np.testing.assert_array_equal(np.asarray(mf.fuse(heads, target="interpret")(x, b)), heads(x, b, np))
+    specs = mf.TensorSpec((None, 96), mf.float32), mf.TensorSpec((96,), mf.float32)
+    assert mf.fuse(heads, target="sm_90a").lower(*specs).as_text("tile").count("scf.forall") == 1
