@@ -38,8 +38,9 @@ class FuseJoinKernels(Pass):
     program order: a row's statistic cannot join the ops in front of it where these also reduce columns, and so what
     uses the statistic is a third kernel. Once `fuse-recompute` has both compute what they read from the first, they fit
     into one, which reads the rows once. The rules for the ops of one kernel are those of `fuse-segment`, but for one: a
-    kernel may use reductions over a dynamic extent in every tile, if a grid can visit its tiles twice around one
-    barrier (`analysis/grid_persistent.py`). Dependent reductions are then joint ones, such as mean and variance.
+    kernel may use reductions over a dynamic extent in every tile, where a grid can visit its tiles twice around one
+    barrier. Dependent reductions are then joint ones, such as mean and variance, which may also be all that is wanted
+    (`analysis/grid_persistent.py`).
 
     ```mlir
     %s = call @f_1(%x, %max) : (tensor<?x2048xf32>, tensor<2048xf32>) -> tensor<?xf32>
@@ -120,7 +121,7 @@ def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | 
                 return f"{space.reason}, and the caller says how reductions are combined"
             persistent = _persistent_space(trial)
             if isinstance(persistent, Conflict):
-                return f"{space.reason}; with two visits of tiles, {persistent.reason}"
+                return f"{space.reason}; as a grid persistent kernel, {persistent.reason}"
             space = persistent
         if space.unread_dims:
             return "it would read nothing with one of its dynamic extents"
