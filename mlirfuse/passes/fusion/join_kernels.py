@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
@@ -11,12 +11,13 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import has_products
 from mlirfuse.analysis.grid_persistent import grid_persistent_ops
+from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.kernels import body, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction, least_of_two
 from mlirfuse.analysis.segments.segments import joint_space
-from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
+from mlirfuse.dialect.attributes import GRID_REDUCTION, MIX_ORDER, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
@@ -37,10 +38,13 @@ class FuseJoinKernels(Pass):
     Requires kernels on tensors without matrix products, called by a host function. `fuse-segment` groups ops once, in
     program order: a row's statistic cannot join the ops in front of it where these also reduce columns, and so what
     uses the statistic is a third kernel. Once `fuse-recompute` has both compute what they read from the first, they fit
-    into one, which reads the rows once. The rules for the ops of one kernel are those of `fuse-segment`, but for one: a
-    kernel may use reductions over a dynamic extent in every tile, where a grid can visit its tiles twice around one
-    barrier. Dependent reductions are then joint ones, such as mean and variance, which may also be all that is wanted
-    (`analysis/grid_persistent.py`).
+    into one, which reads the rows once. The rules for the ops of one kernel are those of `fuse-segment`, but for two:
+
+    - Reductions may run over different dimensions where they nest in a loop of the whole grid, as the mean of what is
+      computed of each row does (`analysis/grid_reduction.py`). `fuse.mix_order = "split"` forbids it.
+    - Reductions over a dynamic extent may be used in every tile, where a grid can visit its tiles twice around one
+      barrier. Dependent reductions are then joint ones, such as mean and variance, which may also be all that is
+      wanted (`analysis/grid_persistent.py`).
 
     ```mlir
     %s = call @f_1(%x, %max) : (tensor<?x2048xf32>, tensor<2048xf32>) -> tensor<?xf32>
@@ -94,14 +98,37 @@ def _structures(kernel: ir.Operation) -> list[OpStructure]:
     return [s for op in body(kernel) if (s := structure_of(op)) is not None]
 
 
-def _persistent_space(kernel: ir.Operation) -> IterationSpace | Conflict:
-    """The iteration space of a kernel whose tiles need what the whole grid reduces, or why it is none."""
+def _space(kernel: ir.Operation, host: ir.Operation) -> IterationSpace | str:
+    """The iteration space of a merged kernel, or why it is no kernel."""
     structures = _structures(kernel)
-    space = space_of_structures(structures)
-    if isinstance(space, Conflict):
+    space = joint_space(structures)
+    if not isinstance(space, Conflict):
         return space
-    plan = grid_persistent_ops(space, structures, body(kernel)[-1].operands)
-    return plan if isinstance(plan, Conflict) else space
+    if GRID_REDUCTION in host.attributes:
+        return f"{space.reason}, and the caller says how reductions are combined"
+    whole = space_of_structures(structures)
+    if isinstance(whole, Conflict):
+        return space.reason
+    returned = body(kernel)[-1].operands
+    if len({dims for dims in whole.reduced.values() if dims}) > 1:
+        reason = _nesting_obstacle(whole, structures, returned, host)
+        return whole if reason is None else f"{space.reason}; in one loop of the grid, {reason}"
+    persistent = grid_persistent_ops(whole, structures, returned)
+    if isinstance(persistent, Conflict):
+        return f"{space.reason}; as a grid persistent kernel, {persistent.reason}"
+    return whole
+
+
+def _nesting_obstacle(
+    space: IterationSpace, structures: Sequence[OpStructure], returned: Iterable[ir.Value], host: ir.Operation
+) -> str | None:
+    """Why reductions over different dimensions do not share one loop of the grid, or None."""
+    if MIX_ORDER in host.attributes and ir.StringAttr(host.attributes[MIX_ORDER]).value == "split":
+        return "the caller asked for separate kernels (split)"
+    if not space.spanned():
+        return "no op runs over all dimensions"
+    plan = grid_reduction(space, structures, returned)
+    return plan.reason if isinstance(plan, Conflict) else None
 
 
 def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | None:
@@ -115,14 +142,9 @@ def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | 
     trial = pair.build()
     try:
         merge_equal_ops(trial)
-        space = joint_space(_structures(trial))
-        if isinstance(space, Conflict):
-            if GRID_REDUCTION in pair.first_call.parent.attributes:
-                return f"{space.reason}, and the caller says how reductions are combined"
-            persistent = _persistent_space(trial)
-            if isinstance(persistent, Conflict):
-                return f"{space.reason}; as a grid persistent kernel, {persistent.reason}"
-            space = persistent
+        space = _space(trial, pair.first_call.parent)
+        if isinstance(space, str):
+            return space
         if space.unread_dims:
             return "it would read nothing with one of its dynamic extents"
         try:
