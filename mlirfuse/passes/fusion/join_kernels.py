@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
@@ -22,8 +23,9 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.fusion.cse import merge_equal_ops
+from mlirfuse.passes.kernels.assumed_extents import with_assumed_extents
 from mlirfuse.passes.kernels.host import launches
-from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, later_gain, merge_pairs
 from mlirfuse.passes.kernels.merge_exp_sums import merge_exp_sums
 from mlirfuse.passes.kernels.merge_moments import merge_moments
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -35,6 +37,7 @@ from mlirfuse.target import Target
 class FuseJoinKernels(Pass):
     """Merges a kernel into one that reads its results, where one kernel is predicted to take less time.
 
+    A pair that would take more is merged where further kernels, merged with it, make up for that.
     Requires kernels on tensors without matrix products, called by a host function. `fuse-segment` groups ops once, in
     program order: a row's statistic cannot join the ops in front of it where these also reduce columns, and so what
     uses the statistic is a third kernel. Once `fuse-recompute` has both compute what they read from the first, they fit
@@ -73,12 +76,13 @@ class FuseJoinKernels(Pass):
         merge_pairs(module, _pairs, lambda pair: _obstacle(pair, target, machine), report)
 
 
-def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[KernelPair]:
+def _pairs(module: ir.Operation, function: ir.Operation, declined: Collection[Names]) -> Iterator[KernelPair]:
     """Launches of which the second reads results of the first, without declined ones and products."""
     known = [(call, kernel) for call, kernel in launches(module, function).items() if not has_products(kernel)]
     for (call, kernel), (later, reader) in combinations(known, 2):
-        if (symbol(kernel), symbol(reader)) not in declined and set(call.results) & set(later.operands):
-            yield _Pair(call, later, kernel, reader)
+        pair = _Pair(call, later, kernel, reader)
+        if pair.names not in declined and set(call.results) & set(later.operands):
+            yield pair
 
 
 class _Pair(KernelPair):
@@ -133,6 +137,42 @@ def _nesting_obstacle(
 
 def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | None:
     """Why two kernels should not be one, or None."""
+    times = _times(pair, target, machine)
+    if isinstance(times, str):
+        return times
+    loss = times.together - times.apart
+
+    def gain(other: KernelPair) -> float | None:
+        found = _times(other, target, machine)
+        return None if isinstance(found, str) else found.apart - found.together
+
+    if loss < 0 or (loss < _most_later(pair, target, machine) and loss < later_gain(pair, _pairs, gain)):
+        return None
+    return f"one kernel is predicted to take {times.together:.1f} us, two {times.apart:.1f} us"
+
+
+def _most_later(pair: KernelPair, target: Target, machine: MachineModel) -> float:
+    """Microseconds that further kernels save at most, merged with a pair: what they take."""
+    host = pair.first_call.parent
+    near = [p for p in _pairs(host.parent, host, (pair.names,)) if not {*p.names}.isdisjoint(pair.names)]
+    others = {kernel for p in near for kernel in (p.first, p.second)} - {pair.first, pair.second}
+    total = 0.0
+    for kernel in others:
+        with suppress(ScheduleError):  # no pair with it has a prediction
+            total += kernel_prediction(kernel, target, machine).microseconds
+    return total
+
+
+@dataclass(frozen=True)
+class _Times:
+    """What one kernel and what two are predicted to take, in microseconds."""
+
+    together: float
+    apart: float
+
+
+def _times(pair: KernelPair, target: Target, machine: MachineModel) -> _Times | str:
+    """What a pair takes as one kernel and as two, or why it is no kernel."""
     if reason := pair.separated():
         return reason
     if any(SCHEDULE in kernel.attributes for kernel in (pair.first, pair.second)):
@@ -148,13 +188,12 @@ def _obstacle(pair: KernelPair, target: Target, machine: MachineModel) -> str | 
         if space.unread_dims:
             return "it would read nothing with one of its dynamic extents"
         try:
-            apart = sum(kernel_prediction(k, target, machine).microseconds for k in (pair.first, pair.second))
             together = kernel_prediction(trial, target, machine).microseconds
-            apart = least_of_two(trial, pair.second, apart, target, machine)
+            with with_assumed_extents(pair, trial) as (first, second):
+                apart = sum(kernel_prediction(k, target, machine).microseconds for k in (first, second))
+                apart = least_of_two(trial, second, apart, target, machine)
         except ScheduleError as error:
             return error.message
     finally:
         erase(trial)
-    if together >= apart:
-        return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
-    return None
+    return _Times(together, apart)
