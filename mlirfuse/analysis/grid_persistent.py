@@ -2,7 +2,8 @@
 
 A batch normalisation's mean and variance are over the leading axes, and every element then needs them. Blocks visit
 their tiles for the statistics, combine these, and visit their tiles again for the results. nvFuser calls such kernels
-grid persistent.
+grid persistent. Joint reductions, such as a mean and a variance, may also be all that is wanted: one visit does, and
+the block of a slice that arrives last combines them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ class GridPersistentOps:
         dims: the dimensions that all reductions reduce, in order.
         kept: the other dimensions, along which slices of the data are independent.
         column: ops that neither vary along `dims` nor need a reduction.
-        first: ops of the first visit of a tile, which reductions need.
+        first: ops of the first visit of a tile, which reductions need, and results where there is one visit only.
         reductions: the reductions over `dims`, independent of one another.
         late: ops that need reductions and do not vary along `dims`.
-        second: ops of the second visit of a tile, which results need.
+        second: ops of the second visit of a tile, which results need; empty where no tile needs a reduction.
     """
 
     dims: tuple[int, ...]
@@ -96,16 +97,17 @@ def grid_persistent_ops(
             known_late.update(s.op.results)
         else:
             column.append(s)
-    if not waits:
+    if not waits and not any(s.op.name in (MOMENTS, EXP_SUM) for s in reductions):
         return Conflict("nothing along what it reduces waits for a reduction", last)
     varying = {r for s in tile for r in s.op.results}
     inputs = [operand for s in reductions for operand in s.operands]
+    results = [value for value in returned if value in varying]
     return GridPersistentOps(
         tuple(sorted(dims)),
         tuple(d for d in range(space.rank) if d not in dims),
         tuple(column),
-        tuple(producers(tile, inputs)),
+        tuple(producers(tile, inputs if waits else [*inputs, *results])),
         tuple(reductions),
         tuple(late),
-        tuple(producers(tile, [value for value in returned if value in varying])),
+        tuple(producers(tile, results)) if waits else (),
     )

@@ -105,9 +105,9 @@ def described(schedule: Schedule) -> str:
             "arguments staged" if contraction.argument_stages else "",
         ]
     else:
-        twice = schedule.grid_persistent
+        grid = schedule.grid_persistent
         where = f"loop, {loop.grid_reduction}" if loop is not None else schedule.persistence
-        more.append(where if twice is None else f"two visits, {twice.kept_tiles} tiles kept")
+        more.append(where if grid is None else f"grid persistent, {grid.kept_tiles} tiles kept")
         more.append(f"{schedule.shared_spill} spilled to shared" if schedule.shared_spill else "")
     return ", ".join([tile, f"{layout.threads} threads of {layout.elements_per_thread}", *filter(None, more)])
 

@@ -100,7 +100,7 @@ MIX_ORDER = declare(
     _HOST,
     "`split` keeps the kernels of a mix-order reduction apart; `fused` makes it an error where they must stay apart.",
     set_by="compiler/compile",
-    read_by="fuse-mix-order-reduction, fuse-fold-empty",
+    read_by="fuse-mix-order-reduction, fuse-join-kernels, fuse-fold-empty",
 )
 GRID_REDUCTION = declare(
     "grid_reduction",
@@ -108,7 +108,7 @@ GRID_REDUCTION = declare(
     _HOST,
     "How all kernels combine the partials of grid reductions.",
     set_by="compiler/compile",
-    read_by="fuse-assign-schedule, fuse-mix-order-reduction, fuse-fold-empty",
+    read_by="fuse-assign-schedule, fuse-mix-order-reduction, fuse-join-kernels, fuse-fold-empty",
 )
 _TRIED, _TRIED_BY = "Schedules that were tried and spilled, in order, by kernel.", "passes/kernels/schedule_attempts"
 ATTEMPTS = declare("attempts", DICTIONARY, _HOST, _TRIED, set_by=_TRIED_BY, read_by=_TRIED_BY)

@@ -59,21 +59,23 @@ class PersistentLoopProblem:
 @hashed_once
 @dataclass(frozen=True)
 class GridPersistentProblem:
-    """Statistics over all tiles that every tile needs, for a grid that visits its tiles twice.
+    """Statistics over all tiles, for a grid that visits its tiles twice where every tile needs them.
 
     Attributes:
         dims: the dimensions that are reduced.
+        visits: of each tile, two or one.
         first_bytes: bytes per element of the space that a first visit reads.
         second_bytes: the same of a second visit.
         again_bytes: of these, what the first visit reads too.
         carried_bytes: bytes of the partial results, per element of a tile.
         column_values: values that vary along other dimensions only and that a second visit uses.
-        instructions: thread instructions per element of the space, of both visits, without accesses to memory.
+        instructions: thread instructions per element of the space, of all visits, without accesses to memory.
         special: of special functions, the same.
         double: operations in double precision, the same.
     """
 
     dims: tuple[int, ...]
+    visits: int
     first_bytes: int
     second_bytes: int
     again_bytes: int
@@ -144,7 +146,7 @@ class Problem:
         persistent_loop: what a persistent grid is to do, where one can do all reductions.
         finer_loop: the same with tiles that hold no rows whole, where these are reduced together with the persistent
             loop.
-        grid_persistent: what a grid that visits its tiles twice is to do, where one can do all of the kernel.
+        grid_persistent: what a grid persistent kernel is to do, where one can do all of the kernel.
         loop_is_optional: whether blocks could do all reductions alone, too.
         transposed: the traffic that is contiguous along another dimension; None if there is none.
         arrays: what the kernel reads and writes, and how it lies in memory.
@@ -227,8 +229,8 @@ class Problem:
         return count
 
     @property
-    def needs_second_visit(self) -> bool:
-        """Whether no block can reduce alone, and tiles need what all of the grid reduces."""
+    def needs_grid_persistent(self) -> bool:
+        """Whether no block can reduce alone, and no persistent loop of one visit of plain reductions suffices."""
         return self.persistent_loop is None and any(self.extents[d] is None for d in self.reduced)
 
     @property

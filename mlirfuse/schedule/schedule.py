@@ -56,7 +56,8 @@ class Schedule:
         contraction: for a kernel with a contraction, how its k-loop runs.
         persistent_loop: where a reduction runs over more than a tile, how a persistent loop runs over the tiles; None
             for one block a tile.
-        grid_persistent: where every tile needs a reduction over all of them, how the grid visits its tiles twice.
+        grid_persistent: where tiles need a reduction over all of them, or such a reduction is a joint one, how the grid
+            visits its tiles.
         transposed: how arrays are accessed that are contiguous along another dimension than `layout`; None if that is
             the layout too.
         flat: whether tiles of contiguous arrays, whose rows are no whole vectors, are moved as runs of memory.
@@ -257,7 +258,7 @@ def _check_grid_persistent(
     reduced: frozenset[int],
     target: Target,
 ) -> str | None:
-    """What makes the schedule of a grid that visits its tiles twice illegal, or None."""
+    """What makes the schedule of a grid persistent kernel illegal, or None."""
     if schedule.persistent_loop or schedule.contraction or schedule.shared_spill:
         return "a grid persistent kernel has no persistent loop, no contraction, and spills nothing to shared memory"
     if schedule.persistence != "registers":

@@ -180,10 +180,12 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         yield f"{name}, {columns} columns, {grid_reduction}", fused, BACKWARD[name].inputs(300, columns, dtype)
     rows = cupy.ones((3, 40, 49), cupy.float16)
     yield "flat tiles", mf.fuse(lambda x, w: (x * w[:, None] + x, x - w[:, None])), [rows, cupy.ones(40, cupy.float16)]
-    for name, kept in product(("forward", "backward", "softmax"), (0, 1, 3)):  # one barrier between two visits of tiles
+    # One barrier between two visits of tiles, or the last block behind one.
+    for name, kept in [*product(("forward", "backward", "softmax"), (0, 1, 3)), ("moments", 0), ("log_sum_exp", 0)]:
         case, schedule = grid_persistent.CASES[name], grid_persistent.in_rows(64, vector=8, repeats=2, kept=kept)
         fused = mf.fuse(grid_persistent.with_known_rows(case.fn), schedule=schedule)
-        yield f"{name} twice, {kept} kept", fused, list(case.inputs((9001, 64), "float16", np.random.default_rng(kept)))
+        inputs = list(case.inputs((9001, 64), "float16", np.random.default_rng(kept)))
+        yield f"grid persistent {name}, {kept} kept", fused, inputs
     rms_norm = BACKWARD["rms_norm_backward"]  # enough rows for blocks to share the end in chunks
     yield "rms_norm_backward, dynamic tail", mf.fuse(rms_norm.fn), rms_norm.inputs(9001, 384, dtype)
     for case, m, n, split in (*SPLITS, *WGMMA):

@@ -1,4 +1,4 @@
-"""Measures a kernel whose tiles need statistics over all of them."""
+"""Measures a kernel of statistics over all of its tiles, which tiles may need again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Read = tuple[ir.Value, tuple[int | None, ...]]
 def grid_persistent_problem(
     space: IterationSpace, structures: Sequence[OpStructure], returned: Iterable[ir.Value]
 ) -> GridPersistentProblem | None:
-    """What a grid that visits its tiles twice is to do; None for a kernel that it cannot compute."""
+    """What a grid persistent kernel is to do; None for a kernel that is none."""
     if not space.reduced_dims:
         return None
     plan = grid_persistent_ops(space, structures, returned)
@@ -35,6 +35,7 @@ def grid_persistent_problem(
     work = sum((MORE.get(s.op.name, Instructions()) for s in plan.reductions), work)
     return GridPersistentProblem(
         dims=plan.dims,
+        visits=2 if plan.second else 1,
         first_bytes=_bytes(first),
         second_bytes=_bytes(second),
         again_bytes=_bytes([read for read in first if read in second]),

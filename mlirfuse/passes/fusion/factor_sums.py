@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -16,7 +16,7 @@ from mlirfuse.dialect.attributes import FACTOR_SUM, SCHEDULE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.fusion.permuted_product import microseconds
 from mlirfuse.passes.kernels.host import callee, launches
-from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, merge_pairs
 from mlirfuse.passes.kernels.summed_factor import SummedFactor, summed_factor
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase
@@ -55,7 +55,7 @@ class FuseFactorSums(Pass):
             remarks.declined(self, f"{first} sums a factor of {second} by itself: {reason}", pair.second_call)
 
 
-def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:
+def _pairs(module: ir.Operation, function: ir.Operation, declined: Collection[Names]) -> Iterator[_Pair]:
     """Pairs of a launch that sums a factor and one that reads the sum, without declined ones."""
     known = launches(module, function)
     for first, kernel in known.items():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import ClassVar
 
@@ -25,7 +25,7 @@ from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.fusion.shared_views import shared_views
 from mlirfuse.passes.kernels.host import callee, calls, launches
-from mlirfuse.passes.kernels.kernel_pair import KernelPair
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, later_gain
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import too_wide
 from mlirfuse.schedule.choice.proposals import loops
@@ -292,18 +292,30 @@ class _Pair(KernelPair):
 def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target, machine: MachineModel) -> str | None:
     """Why merging a pair is predicted to cost time; None where it saves time.
 
-    The prediction includes all other kernels that could be merged with the first, as they share its grid
-    synchronisation.
+    What other kernels save that are then merged with the first is counted, as they share its grid synchronisation.
+    They are tried where they might make up for the pair, if they all shared that, and nothing else.
     """
     gain = pair.gain(target, machine)
     if gain is None or gain.saved >= 0:
         return None
     others = [p for p in pairs if p is not pair and p.first_call == pair.first_call and p.shared_bytes()]
     gains = [p.gain(target, machine) for p in others if p.obstacle(target) is None]
-    together = gain.saved + sum(max(0.0, each.saved + each.synchronisation) for each in gains if each is not None)
-    if together >= 0:
+    most = sum(max(0.0, each.saved + each.synchronisation) for each in gains if each is not None)
+
+    def saved(other: _Pair) -> float | None:
+        found = None if other.obstacle(target) else other.gain(target, machine)
+        return None if found is None else found.saved
+
+    if most > -gain.saved and later_gain(pair, partial(_sharing, known=pair.known), saved) > -gain.saved:
         return None
-    return f"one kernel is predicted to take {-together:.1f} us longer than two"
+    return f"one kernel is predicted to take {-gain.saved:.1f} us longer than two"
+
+
+def _sharing(
+    module: ir.Operation, function: ir.Operation, declined: Collection[Names], known: Known
+) -> Iterator[_Pair]:
+    """The pairs of launches that share data, without declined ones."""
+    return (p for p in _pairs(module, function, known) if p.names not in declined and p.shared_bytes())
 
 
 def _read(call: ir.Operation, kernel: ir.Operation) -> list[ir.Value]:

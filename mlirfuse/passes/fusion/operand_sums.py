@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -21,7 +21,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.collapse_dims import collapse_alone
 from mlirfuse.passes.kernels.host import callee, launches
-from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, merge_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.predict import Prediction
 from mlirfuse.schedule.schedule import schedule_of
@@ -67,7 +67,7 @@ class FuseOperandSums(Pass):
             remarks.declined(self, f"{names} stay apart: {reason}", pair.second_call)
 
 
-def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:
+def _pairs(module: ir.Operation, function: ir.Operation, declined: Collection[Names]) -> Iterator[_Pair]:
     """Pairs, in program order, of a launch that contracts and one that reduces what the first reads."""
     known = launches(module, function)
     spaces = {call: kernel_space(kernel) for call, kernel in known.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -22,7 +22,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.fusion.viewed_producer import ViewedProducer
 from mlirfuse.passes.kernels.host import callee, launches
-from mlirfuse.passes.kernels.kernel_pair import KernelPair, merge_pairs
+from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, merge_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import schedule_of
@@ -70,7 +70,7 @@ class FusePrologues(Pass):
             remarks.declined(self, f"{first} stays apart from {second}: {reason}", pair.second_call)
 
 
-def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:
+def _pairs(module: ir.Operation, function: ir.Operation, declined: Collection[Names]) -> Iterator[_Pair]:
     """Pairs of a launch that computes an operand and a contraction's launch that reads it, without declined ones."""
     known = launches(module, function)
     for second, kernel in known.items():

@@ -227,9 +227,9 @@ def _products(schedule: Schedule) -> str:
 
 
 def _visits(schedule: Schedule) -> str:
-    """The words of a remark about a grid that visits its tiles twice; empty for other kernels."""
+    """The words of a remark about a grid persistent kernel; empty for other kernels."""
     part = schedule.grid_persistent
-    return "" if part is None else f", tiles visited twice, {part.kept_tiles} of a block kept in shared memory"
+    return "" if part is None else f", grid persistent, {part.kept_tiles} tiles of a block kept in shared memory"
 
 
 def _rows(layout: BlockedLayout) -> str:

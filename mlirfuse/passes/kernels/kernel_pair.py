@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,6 +25,11 @@ class KernelPair:
     first: ir.Operation
     second: ir.Operation
 
+    @property
+    def names(self) -> Names:
+        """The symbols of the two kernels."""
+        return symbol(self.first), symbol(self.second)
+
     def host_intervenes(self) -> bool:
         """Whether the host computes on values that pass from the first launch to the second."""
         made = set(self.first_call.results)
@@ -37,7 +42,7 @@ class KernelPair:
     def merge(self, function: ir.Operation) -> None:
         """Replaces both kernels by the merged one, and both calls by one call of it."""
         merged = self.build()
-        inputs, kept = self._inputs(), self._kept()
+        inputs, kept = self.inputs(), self._kept()
         outputs = [*kept, *self.second_call.results]
         with ir.InsertionPoint(self.second_call), self.second_call.location:
             call = func.CallOp([v.type for v in outputs], symbol(self.first), inputs)
@@ -50,7 +55,7 @@ class KernelPair:
         erase(self.second)
         order_host_ops(function)
 
-    def _inputs(self) -> list[ir.Value]:
+    def inputs(self) -> list[ir.Value]:
         """The inputs of the merged kernel: the operands of both calls, without values that pass between the kernels."""
         made = set(self.first_call.results)
         operands = [*self.first_call.operands, *(v for v in self.second_call.operands if v not in made)]
@@ -62,7 +67,7 @@ class KernelPair:
 
     def build(self) -> ir.Operation:
         """The merged kernel, next to the first in the module, with the schedule of the first kernel or the second."""
-        inputs, kept = self._inputs(), self._kept()
+        inputs, kept = self.inputs(), self._kept()
         outputs = [*kept, *self.second_call.results]
         attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
         for call, kernel in ((self.first_call, self.first), (self.second_call, self.second)):
@@ -97,8 +102,8 @@ class KernelPair:
 
     def _result_extents(self, inputs: Sequence[ir.Value], kept: Sequence[ir.Value]) -> list[int]:
         """The sources of the dynamic extents of the merged kernel's results."""
-        sources = _extent_sources(self.first_call, self.first)
-        second = _extent_sources(self.second_call, self.second)
+        sources = extent_sources(self.first_call, self.first)
+        second = extent_sources(self.second_call, self.second)
         pairs: list[int] = []
         for result in [*kept, *self.second_call.results]:
             for value, axis in (sources if result in sources else second)[result]:
@@ -108,7 +113,7 @@ class KernelPair:
         return pairs
 
 
-def _extent_sources(call: ir.Operation, kernel: ir.Operation) -> dict[ir.Value, list[tuple[ir.Value, int]]]:
+def extent_sources(call: ir.Operation, kernel: ir.Operation) -> dict[ir.Value, list[tuple[ir.Value, int]]]:
     """For each result of a call, the source of each of its dynamic extents: an operand of the call and its axis."""
     pairs = iter([(call.operands[argument], axis) for argument, axis in result_sources(kernel)])
     return {result: [next(pairs) for _ in _dynamic_axes(result)] for result in call.results}
@@ -122,9 +127,16 @@ def _dynamic_axes(value: ir.Value) -> list[int]:
 Pair = TypeVar("Pair", bound=KernelPair)
 
 
+Names = tuple[str, str]
+"""The symbols of two kernels."""
+
+Pairs = Callable[[ir.Operation, ir.Operation, Collection[Names]], Iterator[Pair]]
+"""What there is to merge in a module's host function, without pairs of the given names."""
+
+
 def merge_pairs(
     module: ir.Operation,
-    pairs: Callable[[ir.Operation, ir.Operation, set[tuple[str, str]]], Iterator[Pair]],
+    pairs: Pairs[Pair],
     obstacle: Callable[[Pair], str | None],
     report: Callable[[Pair, str | None], None],
 ) -> None:
@@ -132,13 +144,12 @@ def merge_pairs(
 
     Args:
         module: the `builtin.module`.
-        pairs: what there is to merge in the module's function that is given, without pairs of the given kernels' names,
-            which were declined.
+        pairs: what there is to merge, without what was declined.
         obstacle: why a pair should not be merged, or None.
         report: says what becomes of a pair, with the reason where it stays apart.
     """
     for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
-        declined: set[tuple[str, str]] = set()
+        declined: set[Names] = set()
         while (pair := next(pairs(module, function, declined), None)) is not None:
             reason = obstacle(pair)
             report(pair, reason)
@@ -148,4 +159,39 @@ def merge_pairs(
                 # What was declined for the first kernel's sake may fit the merged one, which has its name.
                 declined = {names for names in declined if name not in names}
             else:
-                declined.add((symbol(pair.first), symbol(pair.second)))
+                declined.add(pair.names)
+
+
+def later_gain(pair: Pair, pairs: Pairs[Pair], gain: Callable[[Pair], float | None]) -> float:
+    """What merging further kernels into a merged pair saves: those that save something, one after the other.
+
+    Kernels that would cost time as a pair may save time as three or more, which share what makes the pair slow.
+
+    Args:
+        pair: the pair, which is merged in a copy of its module.
+        pairs: what there is to merge, without what was declined.
+        gain: microseconds that merging a pair saves; None where the two are no kernel.
+    """
+    host = pair.first_call.parent
+    module = host.parent.clone(ip=False)
+    try:
+        function = next(f for f in functions(module) if symbol(f) == symbol(host))
+        name, saved = symbol(pair.first), 0.0
+        next(same for same in pairs(module, function, ()) if same.names == pair.names).merge(function)
+        declined: set[Names] = set()
+
+        def others() -> Iterator[Pair]:
+            return (other for other in pairs(module, function, declined) if name in other.names)
+
+        while (other := next(others(), None)) is not None:
+            more = gain(other)
+            if more is None or more <= 0:
+                declined.add(other.names)
+                continue
+            saved += more
+            name = symbol(other.first)
+            other.merge(function)
+            declined.clear()
+        return saved
+    finally:
+        erase(module)

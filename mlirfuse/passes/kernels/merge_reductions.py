@@ -26,13 +26,14 @@ class DependentReductions:
         first: the reduction of the source's elements.
         second: the reduction that needs its result.
         difference: the source minus a function of the first result.
-        divisor: extents of run time that must be those of what is reduced: the first result is divided by them.
+        divisor: extents of run time that must be those of what is reduced, as the first result is divided by them;
+            None where it is divided by nothing.
     """
 
     first: OpStructure
     second: OpStructure
     difference: Difference
-    divisor: Extents = ()
+    divisor: Extents | None = None
 
     def of_the_same_rows(self, space: IterationSpace) -> bool:
         """Whether both reductions run over the same dimensions, which the difference reads as the first reduction does.
@@ -54,7 +55,9 @@ class DependentReductions:
         )
 
     def _divides_by_what_is_reduced(self, space: IterationSpace) -> bool:
-        """Whether the divisor has each reduced dimension of run time once."""
+        """Whether the divisor, if there is one, has each reduced dimension of run time once."""
+        if self.divisor is None:
+            return True
         reads = {op.operands[number]: axes for (op, number), axes in space.use_axes.items()}
         known = [(space.value_axes.get(value) or reads.get(value), axis) for value, axis in self.divisor]
         dims = [None if axes is None else axes[axis] for axes, axis in known]

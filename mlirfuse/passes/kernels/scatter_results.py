@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -12,7 +12,7 @@ from mlir import ir
 from mlirfuse.analysis.kernels import symbol
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.passes.kernels.host import callee, launches
-from mlirfuse.passes.kernels.kernel_pair import merge_pairs
+from mlirfuse.passes.kernels.kernel_pair import Names, merge_pairs
 from mlirfuse.passes.kernels.scattered_pair import ScatteredPair
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op
@@ -66,7 +66,7 @@ class FuseScatterResults(Pass):
             remarks.declined(self, f"{first} stays apart from {second}: {reason}", pair.second_call)
 
 
-def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[ScatteredPair]:
+def _pairs(module: ir.Operation, function: ir.Operation, declined: Collection[Names]) -> Iterator[ScatteredPair]:
     """Pairs of a launch and one that reads a view of the first one's result, without declined ones."""
     known = launches(module, function)
     for second, kernel in known.items():

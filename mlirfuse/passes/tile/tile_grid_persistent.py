@@ -1,4 +1,4 @@
-"""`fuse-tile-grid-persistent`: kernels whose tiles need statistics over the grid become tile programs of two visits."""
+"""`fuse-tile-grid-persistent`: kernels of statistics over the grid become tile programs of two visits, or of one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlirfuse.tiling.reduction.grid_persistent import emit_grid_persistent, work
 
 @dataclass(frozen=True)
 class FuseTileGridPersistent(Pass):
-    """Turns a kernel on tensors into a tile program of resident blocks that visit their tiles twice.
+    """Turns a kernel on tensors into a tile program of resident blocks that visit their tiles twice, or once.
 
     Requires `fuse.schedule` with `grid_persistent`, and reductions over the same dimensions, none of which needs
     another one: sums, maxima and the like, `fuse.moments` and `fuse.exp_sum`. The other dimensions are divided into
@@ -32,7 +32,8 @@ class FuseTileGridPersistent(Pass):
     again, where it computes what varies along them anew and writes results. The first `kept_tiles` tiles of a block
     are copied to shared memory, all at once by asynchronous copies, and stay there in between; the others are read
     again, the last one first. The first member writes results that do not vary along the tiles. Rows past the end of
-    the data are masked.
+    the data are masked. Where no tile needs a reduction, and one of these is a joint one, tiles are visited once: no
+    member waits, and the last one to arrive combines all partial results and writes what depends on them.
 
     ```mlir
     func.func private @f_0(%x: tensor<25088x64xf16>) -> tensor<25088x64xf16> attributes {fuse.kernel,

@@ -39,7 +39,7 @@ def low_register_schedules(problem: Problem, target: Target, grid_reduction: str
         plain = replace(problem, transposed=None)
         yield from (_alone(elementwise_schedule(narrow)) for narrow in (*_narrower(plain), plain))
         return
-    if problem.grid_persistent is not None and problem.needs_second_visit:
+    if problem.grid_persistent is not None and problem.needs_grid_persistent:
         found = grid_persistent_schedules(problem, problem.grid_persistent, target)
         alone = (schedule for schedule in found if schedule.blocks_per_sm == 1)
         yield from sorted(alone, key=lambda schedule: schedule.layout.elements_per_thread)

@@ -79,7 +79,7 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
         return
     if problem.grid_persistent is not None:
         yield "grid_persistent", grid_persistent_schedules(problem, problem.grid_persistent, target)
-    if problem.needs_second_visit:
+    if problem.needs_grid_persistent:
         return
     if not needs_grid:
         yield "windows", window_candidates(problem)

@@ -1,4 +1,4 @@
-"""Schedules of a resident grid that visits its tiles twice: pure functions of (problem, target).
+"""Schedules of grid persistent kernels, of one visit of tiles or two: pure functions of (problem, target).
 
 Slices are narrow, so that each has few members, and wide enough for whole lines. Where tiles stay in shared
 memory, a block's tiles are few and large: all of a tile is under way at once, and nothing else is.

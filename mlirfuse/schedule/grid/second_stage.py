@@ -8,7 +8,7 @@ thread asks for all of its own before it adds the first.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd
+from math import gcd, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
@@ -61,15 +61,17 @@ def choose_second_stage(
         fill = LayoutBuilder(extents, problem.rank - 1, 1)
         fill.blocks[problem.rank - 1] = layout.cluster
     else:
-        width = extents[columns] or 1
-        fill = LayoutBuilder(extents, columns, gcd(width, 4))
+        fill = LayoutBuilder(extents, columns, gcd(extents[columns] or 1, 4))
         fill.blocks[columns] = layout.cluster
+        kept = [columns, *sorted(persistent_loop.kept - {columns, *persistent_loop.dims}, reverse=True)]
+        numbers = prod(extents[d] or 1 for d in kept)
         lanes = max(
-            SLICE_BYTES // (4 * fill.vector[columns]), -(-width // (fill.vector[columns] * blocks * layout.cluster))
+            SLICE_BYTES // (4 * fill.vector[columns]), -(-numbers // (fill.vector[columns] * blocks * layout.cluster))
         )
-        while fill.lanes[columns] < lanes and fill.lanes_left > 1 and fill.left(columns) > 1:
-            fill.lanes[columns] *= 2
-            fill.lanes_left //= 2
+        for d in kept:
+            while prod(fill.lanes) < lanes and fill.lanes_left > 1 and fill.left(d) > 1:
+                fill.lanes[d] *= 2
+                fill.lanes_left //= 2
     fill.rest_of_lanes(first)
     fill.warps[first] = layout.threads // WARP
     second_stage = fill.layout()

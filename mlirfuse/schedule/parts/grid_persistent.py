@@ -1,4 +1,4 @@
-"""How a resident grid visits its tiles twice: for statistics over all of them, and for what needs the statistics."""
+"""How a resident grid visits its tiles: for statistics over all of them, and again for what needs the statistics."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ SEMAPHORE_STRIDE = 8
 @refuses_old_fields
 @dataclass(frozen=True)
 class GridPersistent:
-    """Two visits of all tiles, around one barrier for the blocks of each slice.
+    """Two visits of all tiles, around one barrier for the blocks of each slice; or one where no tile needs a reduction.
 
     The dimensions that are kept are divided into slices, the tile's extent each; block b works on slice
     b % slices, as member b / slices of those that do. Member m takes tiles m, m + members, and so on along `dims`. Each
     member stores its partial results, waits for all members of its slice, and combines their partial results itself, in
-    their order, so that results are the same bits on every run.
+    their order, so that results are the same bits on every run. Where tiles are visited once, the member that arrives
+    last combines them.
 
     Attributes:
         dims: the dimensions that are reduced.

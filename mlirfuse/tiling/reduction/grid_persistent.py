@@ -1,8 +1,8 @@
-"""Grid persistent kernels: the workspace, the grid, and the code of each block around its barrier."""
+"""Grid persistent kernels: the workspace, the grid, and the code of each block around its barrier, if it waits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -37,7 +37,7 @@ from mlirfuse.tiling.program import (
 from mlirfuse.tiling.reduction.kept_tiles import KeptTiles, read_twice, rings_of
 from mlirfuse.tiling.reduction.reduction_ops import apply, mask_of, store_row, subtract
 from mlirfuse.tiling.reduction.statistics import Parts, Statistic, statistic_of
-from mlirfuse.tiling.sync.semaphores import grid_barrier
+from mlirfuse.tiling.sync.semaphores import grid_barrier, last_block
 from mlirfuse.tiling.tiles import Shape, broadcast, index, zero
 from mlirfuse.tiling.transfers import TileTransfers
 
@@ -68,7 +68,8 @@ def emit_grid_persistent(
 ) -> None:
     """Emits all stages into a kernel that was opened with the arguments of `workspace_of`."""
     assert schedule.grid_persistent is not None  # checked by the pass
-    frame.function.attributes[COOPERATIVE] = ir.UnitAttr.get()
+    if plan.second:
+        frame.function.attributes[COOPERATIVE] = ir.UnitAttr.get()
     slice_counts = schedule.grid_persistent.slices(schedule.tile, space.extents)
     slices = prod(slice_counts)
     with frame.body():
@@ -133,7 +134,7 @@ class _Block:
 
     def emit(self) -> None:
         """Emits all stages at the current insertion point."""
-        column = self._column_emitter()
+        column = self._column_emitter(self.member)
         for s in self.plan.column:
             column.emit(s)
         self._read_columns(column, [*self.plan.first, *self.plan.reductions])
@@ -146,8 +147,20 @@ class _Block:
         parts = self._first_visits(column, parts, kept_end, self.tiles, None)
         self._store_partials([s.reduced(p) for s, p in zip(self.statistics, parts, strict=True)])
         slot = apply(ir.AffineExpr.get_dim(0) * SEMAPHORE_STRIDE, self.slice)
+        if not self.plan.second:
+            branch = last_block(self.semaphores, slot, self.members)
+            with ir.InsertionPoint(branch.then_block):
+                self._finish_columns(self._column_emitter(index(0), column.values), self._combined())
+                scf.YieldOp([])
+            return
         with grid_barrier(self.semaphores, slot, self.members):
             combined = self._combined()
+        self._finish_columns(column, combined)
+        self._read_columns(column, self.plan.second)
+        self._second_visits(column, kept_end, kept)
+
+    def _finish_columns(self, column: TileEmitter, combined: Sequence[Parts]) -> None:
+        """Emits what needs the statistics and does not vary along the tiles, and writes such results."""
         for statistic, found in zip(self.statistics, combined, strict=True):
             column.values.update(zip(statistic.structure.op.results, statistic.results(column, found), strict=True))
         for late in self.plan.late:
@@ -155,8 +168,6 @@ class _Block:
         for value, buffer in self.frame.results:
             if value in column.values:
                 column.write(value, buffer)
-        self._read_columns(column, self.plan.second)
-        self._second_visits(column, kept_end, kept)
 
     def _read_columns(self, column: TileEmitter, ops: Sequence[OpStructure]) -> None:
         """Reads what ops need of arguments that do not vary along the tiles, in front of a loop over these."""
@@ -171,10 +182,15 @@ class _Block:
             ):
                 column.transfers.read(op.operands[number], axes)
 
-    def _column_emitter(self) -> TileEmitter:
-        """The emitter of what does not vary along the tiles of a slice, of which the first member writes results."""
+    def _column_emitter(self, writer: ir.Value, known: Mapping[ir.Value, ir.Value] | None = None) -> TileEmitter:
+        """The emitter of what does not vary along the tiles of a slice.
+
+        Args:
+            writer: 0, an index, in the member that writes results.
+            known: values that are computed already.
+        """
         first = self.plan.dims[0]
-        offsets = [self.member if d == first else offset for d, offset in enumerate(self.slice_offsets)]
+        offsets = [writer if d == first else offset for d, offset in enumerate(self.slice_offsets)]
         transfers = TileTransfers(
             self.space,
             self.tile,
@@ -184,7 +200,7 @@ class _Block:
             streaming=False,
             divided=frozenset({first}),
         )
-        return TileEmitter(transfers, dict(self.frame.scalars))
+        return TileEmitter(transfers, {**self.frame.scalars, **(known or {})})
 
     def _kept_tiles(self) -> KeptTiles | None:
         """The block's first tiles of what both visits read, in shared memory; None where none are kept."""
@@ -207,12 +223,11 @@ class _Block:
         loop = scf.ForOp(first, end, self.members, [value for each in parts for value in each])
         with ir.InsertionPoint(loop.body):
             number = loop.induction_variable
-            emitter = self._tile_emitter(column, number, streaming=kept is not None)
+            emitter = self._tile_emitter(column, number, streaming=kept is not None or not self.plan.second)
             if kept is not None:
                 kept.wait()
                 emitter.transfers.stages.update(kept.slots(number))
-            for s in self.plan.first:
-                emitter.emit(s)
+            self._emit_tile(emitter, self.plan.first)
             carried = self._grouped(list(loop.inner_iter_args))
             mask = self._inside(emitter.transfers)
             added = [s.add(emitter, each, mask) for s, each in zip(self.statistics, carried, strict=True)]
@@ -236,13 +251,18 @@ class _Block:
             emitter = self._tile_emitter(column, number, streaming=True)
             if kept is not None:
                 emitter.transfers.stages.update(kept.slots(number))
-            for s in self.plan.second:
-                emitter.emit(s)
-            made = {result for s in self.plan.second for result in s.op.results}
-            for value, buffer in self.frame.results:
-                if value in made:
-                    emitter.write(value, buffer)
+            self._emit_tile(emitter, self.plan.second)
             scf.YieldOp([])
+
+    def _emit_tile(self, emitter: TileEmitter, ops: Sequence[OpStructure]) -> None:
+        """Emits the ops of a visit of a tile, and writes their results in the last visit."""
+        for s in ops:
+            emitter.emit(s)
+        last = self.plan.second or self.plan.first
+        made = {result for s in last for result in s.op.results} if ops == last else set()
+        for value, buffer in self.frame.results:
+            if value in made:
+                emitter.write(value, buffer)
 
     def _tile_emitter(self, column: TileEmitter, number: ir.Value, *, streaming: bool) -> TileEmitter:
         """The emitter of the tile of that number, which knows what does not vary along the tiles."""

@@ -1,4 +1,4 @@
-"""Statistics over leading axes that are used again in one launch, on the GPU."""
+"""Statistics over leading axes in one launch, which tiles may need again, on the GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import mlirfuse as mf
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
-from tests.support.reductions.grid_persistent import CASES, check, in_rows, with_known_rows
+from tests.support.reductions.grid_persistent import CASES, ONE_VISIT, check, in_rows, with_known_rows
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -28,7 +28,7 @@ def _check_twice(fused: Any, name: str, shape: tuple[int, ...], dtype: str) -> N
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("name", ["forward", "backward", "maximum"])
+@pytest.mark.parametrize("name", ["forward", "backward", "maximum", *ONE_VISIT])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_as_chosen(name: str, shape: tuple[int, int], dtype: str) -> None:
@@ -40,19 +40,20 @@ def test_as_chosen(name: str, shape: tuple[int, int], dtype: str) -> None:
 
 @pytest.mark.parametrize("kept", [0, 1, 3])
 @pytest.mark.parametrize(("lanes", "warps", "repeats", "blocks"), [(2, 8, 4, 2), (4, 16, 2, 1), (8, 8, 1, 2)])
-@pytest.mark.parametrize("name", ["forward", "backward"])
+@pytest.mark.parametrize("name", ["forward", "backward", "moments", "log_sum_exp"])
 def test_given_schedules(name: str, lanes: int, warps: int, repeats: int, blocks: int, kept: int) -> None:
     """Tiles that stay in shared memory all, some, or none; a slice of all columns, and several."""
     schedule = in_rows(64, vector=8, lanes=lanes, warps=warps, repeats=repeats, kept=kept, blocks=blocks)
     _check_twice(mf.fuse(with_known_rows(CASES[name].fn), schedule=schedule), name, (25088, 64), "float16")
 
 
-def test_many_launches_leave_semaphores_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["backward", "moments"])
+def test_many_launches_leave_semaphores_zero(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLIRFUSE_CHECK_WORKSPACE", "1")
-    fused = mf.fuse(CASES["backward"].fn)
+    fused = mf.fuse(CASES[name].fn)
     for rows in (25088, 1000, 3, 60000, 25088):
-        _check_twice(fused, "backward", (rows, 64), "float16")
-    arrays = [to_torch(a) for a in CASES["backward"].inputs((25088, 64), "float16", np.random.default_rng(1))]
+        _check_twice(fused, name, (rows, 64), "float16")
+    arrays = [to_torch(a) for a in CASES[name].inputs((25088, 64), "float16", np.random.default_rng(1))]
     first = [to_numpy(r) for r in fused(*arrays)]
     for _ in range(200):
         last = fused(*arrays)

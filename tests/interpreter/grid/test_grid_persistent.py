@@ -1,4 +1,4 @@
-"""Statistics over leading axes that are used again, in one launch that visits its tiles twice."""
+"""Statistics over leading axes, in one launch that visits its tiles twice where they need these, and else once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 from tests.support.harnesses.compiling import module_at
 from tests.support.pairwise import combined
-from tests.support.reductions.grid_persistent import CASES, check, in_rows
+from tests.support.reductions.grid_persistent import CASES, ONE_VISIT, check, in_rows
 
 SMS = 8
 
@@ -43,6 +43,28 @@ def test_rows(name: str, shape: tuple[int, int], dtype: str, kept: int) -> None:
     """Rows that no tile divides, slices that no columns fill, and tiles that stay on chip all, some, or none."""
     vector = 8 if dtype == "float16" and shape[1] % 8 == 0 else 4
     _run(name, shape, dtype, in_rows(shape[1], vector=vector, repeats=1 + kept % 3, kept=kept))
+
+
+@combined(
+    {
+        "name": ["moments", "log_sum_exp"],
+        "shape": [(300, 64), (301, 32), (7, 40), (64, 100)],
+        "dtype": ["float16", "float32"],
+        "repeats": [1, 3],
+    }
+)
+def test_one_visit(name: str, shape: tuple[int, int], dtype: str, repeats: int) -> None:
+    """Joint statistics that no tile needs, with a result of the same visit or none, by the last block of a slice."""
+    vector = 8 if dtype == "float16" and shape[1] % 8 == 0 else 4
+    _run(name, shape, dtype, in_rows(shape[1], vector=vector, repeats=repeats))
+
+
+@pytest.mark.parametrize("sms", [1, 3, 20])
+def test_one_visit_of_all_elements(sms: int) -> None:
+    """One member, which waits for nobody, and several."""
+    layout = BlockedLayout((4,), (32,), (2,), (2,), (1,))
+    schedule = Schedule((512,), layout, blocks_per_sm=1, grid_persistent=GridPersistent((0,)))
+    _run("moments of all", (4003,), "float32", schedule, sms=sms)
 
 
 @pytest.mark.parametrize("sms", [2, 3, 64])
@@ -128,7 +150,7 @@ FEW_SMS = target_of("sm_90a").with_sms(8)
 
 @combined(
     {
-        "name": ["forward", "backward", "maximum"],
+        "name": ["forward", "backward", "maximum", *ONE_VISIT],
         "rows": [0, 1, 5, 600, 3001],
         "columns": [3, 64, 100],
         "dtype": ["float16", "float32"],
@@ -180,7 +202,7 @@ def test_statistics_far_from_zero() -> None:
     np.testing.assert_allclose(variance, x.astype(np.float64).var(0), rtol=1e-4)
 
 
-HARMLESS = {"forward": 8, "backward": 7}
+HARMLESS = {"forward": 8, "backward": 7, "moments": 8}
 """Mutants that change nothing here: bounds that no tile of the kernel reaches, masks of partial results that are zero
 where there is no member, and the limit of arrivals that are not the last."""
 

@@ -1,4 +1,4 @@
-"""Functions whose tiles need statistics over leading axes, and schedules for a grid that visits its tiles twice."""
+"""Functions of statistics over leading axes, which tiles may need again, and schedules for a grid persistent kernel."""
 
 from __future__ import annotations
 
@@ -58,6 +58,26 @@ def column_softmax(x: Any) -> Any:
     return (e / mf.sum(e, axis=0)).astype(x.dtype)
 
 
+def column_moments(x: Any, w: Any) -> Any:
+    """Statistics that no element needs again, averages of them, and a result of the same visit."""
+    h = x.astype(mf.float32)
+    mean = mf.mean(h, axis=0)
+    return mean, 0.9 * w + 0.1 * mf.mean((h - mean) ** 2, axis=0), x * 2
+
+
+def log_sum_exp(x: Any) -> Any:
+    """The logarithm of a sum of exponentials, and the maximum, of each column."""
+    h = x.astype(mf.float32)
+    maximum = mf.max(h, axis=0)
+    return maximum + mf.log(mf.sum(mf.exp(h - maximum), axis=0)), maximum
+
+
+def moments_of_all(x: Any) -> Any:
+    """The mean and the deviation of all elements."""
+    h = x.astype(mf.float32)
+    return mf.mean(h), mf.std(h)
+
+
 @dataclass(frozen=True)
 class Case:
     """A function, its inputs by shape and dtype, and what it computes in float64."""
@@ -90,6 +110,10 @@ def _softmax(x: np.ndarray) -> tuple[np.ndarray, ...]:
     return (e / e.sum(0),)
 
 
+def _log_sum_exp(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    return np.log(np.exp(x - x.max(0)).sum(0)) + x.max(0), x.max(0)
+
+
 def _rows(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> np.ndarray:
     """Numbers whose mean is several times their deviation, so that a variance may cancel."""
     return (rng.standard_normal(shape) * 2 + 6).astype(dtype)
@@ -114,7 +138,16 @@ CASES = {
     "softmax": Case(column_softmax, lambda s, d, r: (_rows(s, d, r),), _softmax),
     "norm": Case(scaled_by_norm, lambda s, d, r: (_rows(s, d, r),), lambda x: (x / np.sqrt((x * x).sum()),)),
     "maximum": Case(below_maximum, lambda s, d, r: (_rows(s, d, r),), lambda x: (x - x.max(0), x.max(0))),
+    "moments": Case(
+        column_moments,
+        lambda s, d, r: (_rows(s, d, r), *_columns(s, 1, r)),
+        lambda x, w: (x.mean(0), 0.9 * w + 0.1 * x.var(0), x * 2),
+    ),
+    "log_sum_exp": Case(log_sum_exp, lambda s, d, r: (_rows(s, d, r),), _log_sum_exp),
+    "moments of all": Case(moments_of_all, lambda s, d, r: (_rows(s, d, r),), lambda x: (x.mean(), x.std())),
 }
+ONE_VISIT = ("moments", "log_sum_exp", "moments of all")
+"""The cases whose tiles need no statistic."""
 
 
 def check(case: Case, results: Any, arrays: tuple[np.ndarray, ...]) -> None:

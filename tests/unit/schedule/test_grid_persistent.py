@@ -1,4 +1,4 @@
-"""Schedules of grids that visit their tiles twice, and what they are predicted to take."""
+"""Schedules of grid persistent kernels, and what they are predicted to take."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from mlirfuse.target import target_of
 
 TARGET = target_of("sm_90a")
 MACHINE = machine_of(TARGET)
-OWN = GridPersistentProblem((0,), 2, 2, 2, 8, 4, 14.0, 0.0, 0.0)
+OWN = GridPersistentProblem((0,), 2, 2, 2, 2, 8, 4, 14.0, 0.0, 0.0)
+ONCE = replace(OWN, visits=1, second_bytes=0, again_bytes=0)
 
 
 def _problem(rows: int | None, columns: int) -> Problem:
@@ -84,6 +85,19 @@ def test_tiles_that_the_cache_has_lost_come_from_memory() -> None:
 def test_one_barrier_is_paid_for_and_none_by_a_single_member() -> None:
     assert predict(_schedule(), _problem(25088, 64), MACHINE).synchronisation > 1e6 * MACHINE.grid_barrier
     assert work_of(_schedule(), _problem(500, 64), MACHINE).grid_barriers == 0
+
+
+def test_one_visit_reads_once_and_only_the_last_member_combines() -> None:
+    twice = _problem(1 << 20, 64)
+    once = replace(twice, grid_persistent=ONCE)
+    schedule = _schedule(grid_persistent=GridPersistent((0,), 0))
+    one, two = work_of(schedule, once, MACHINE), work_of(schedule, twice, MACHINE)
+    assert one.read == two.read / 2
+    assert (one.rounds, one.l2_rounds) == (two.rounds, 0)
+    assert (one.grid_barriers, one.messages) == (0, 1)
+    assert one.serial <= two.serial
+    assert one.instructions < two.instructions
+    assert work_of(schedule, replace(once, extents=(500, 64)), MACHINE).messages == 0
 
 
 @pytest.mark.parametrize(

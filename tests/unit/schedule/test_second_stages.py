@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mlirfuse.schedule.choice.choice import choose_schedule
-from mlirfuse.schedule.grid.second_stage import PERIOD, second_stages
+from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage, second_stages
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.target import Target, target_of
 
@@ -48,6 +49,19 @@ def test_sums_that_leave_wide_are_added_up_by_periods(rows: int | None, asked: s
     loop = choose_schedule(sums(384, rows=rows, wide=True), HOPPER, asked).persistent_loop
     assert loop is not None
     assert loop.period == PERIOD
+
+
+@pytest.mark.parametrize(("planes", "lanes"), [(1, 2), (4, 2), (16, 8), (256, 32)])
+def test_lanes_share_all_that_is_kept(planes: int, lanes: int) -> None:
+    """Few partials of many numbers leave most lanes without a partial: numbers of other dimensions are theirs."""
+    persistent_loop = PersistentLoopProblem((0,), frozenset({1, 2}), 4, 0, inner=False, wide=False)
+    problem = Problem((256, planes, 256), frozenset({0}), 2, 4, 4, 4, persistent_loop=persistent_loop)
+    layout = BlockedLayout((1, 1, 4), (1, 1, 32), (1, 8, 1), (1, 8, 1), (1, 4, 2))
+    tile, second_stage, reads = choose_second_stage(problem, persistent_loop, layout, 1, HOPPER)
+    assert second_stage.lanes[1] * second_stage.lanes[2] == lanes
+    assert second_stage.lanes[0] == 32 // lanes
+    assert tile == (8 * 32 // lanes, second_stage.lanes[1], min(256, 32 * second_stage.lanes[2]))
+    assert tile[0] * reads >= 16  # all partials at once
 
 
 @pytest.mark.parametrize("cluster", [1, 2, 4, 8])

@@ -1,4 +1,4 @@
-"""The work of a resident grid that visits its tiles twice, around one barrier for the blocks of each slice."""
+"""The work of a resident grid that visits its tiles, combines statistics in each slice, and may visit them again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from mlirfuse.schedule.schedule import Schedule
 
 
 def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
-    """Members of each slice take tiles in turn, meet, combine the partial results of all, and take the tiles again."""
+    """Members of each slice take tiles in turn, meet, combine the partial results of all, and take the tiles again.
+
+    With one visit, the member that arrives last combines them, and the others have ended.
+    """
     layout, extents = schedule.layout, known_extents(problem)
     part, own = schedule.grid_persistent, problem.grid_persistent
     assert part is not None
@@ -40,22 +43,22 @@ def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, r
     steps = ceil(every / members)
     kept = min(1.0, part.kept_tiles * members / every)
     _traffic(work, schedule, problem, extents, kept, device)
-    visits = slices * every * layout.threads
+    visits = slices * every * layout.threads * own.visits
     covered = slices * every * prod(layout.extents)
-    work.instructions += covered * own.instructions + 2 * visits * STEP_INSTRUCTIONS
+    work.instructions += covered * own.instructions + visits * STEP_INSTRUCTIONS
     work.special += covered * own.special
     work.double += covered * own.double
     more = DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0
     work.instructions += work.blocks * layout.threads * (THREAD_INSTRUCTIONS + more)
     # What a block exchanges of its own partial results, and then of those of all members.
     exchanged = exchanges(problem.reductions, layout, problem)
-    add_exchanges(work, exchanged, 2 * work.blocks)
+    add_exchanges(work, exchanged, work.blocks + (work.blocks if own.visits > 1 else slices))
     computed = own.instructions + SPECIAL_INSTRUCTIONS * own.special
     work.waits = steps * INDEPENDENT * layout.elements_per_thread * computed + 2 * exchanged.waits
     work.barriers = 2 * exchanged.meets
-    again = steps - min(steps, part.kept_tiles)
-    work.rounds = min(1, part.kept_tiles) + again  # tiles that are kept are all under way at once
-    work.l2_rounds = again
+    left = steps - min(steps, part.kept_tiles)
+    work.rounds = min(1, part.kept_tiles) + left  # tiles that are kept are all under way at once
+    work.l2_rounds = left if own.visits > 1 else 0
     _combining(work, schedule, problem, extents, members)
     return work
 
@@ -84,14 +87,16 @@ def _traffic(
 
 
 def _combining(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], members: int) -> None:
-    """Adds the barrier, and how each member reads the partial results of all members of its slice."""
+    """Adds the barrier, and how each member, or the last one, reads the partial results of all of its slice."""
     part, own, layout = schedule.grid_persistent, problem.grid_persistent, schedule.layout
     assert part is not None
     assert own is not None
     columns = prod(min(n, extents[d]) for d, n in enumerate(schedule.tile) if d not in part.dims)
     nbytes = members * columns * own.carried_bytes
-    work.grid_barriers = int(members > 1)
+    readers = work.blocks if own.visits > 1 else work.blocks // members
+    work.grid_barriers = int(members > 1 and own.visits > 1)
+    work.messages = int(members > 1 and own.visits == 1)
     work.reads = ceil(members / layout.repeat_stride(part.partial_dim(layout)))
-    work.serial = nbytes * ceil(work.blocks / work.sms)
-    work.l2_read += nbytes * work.blocks
+    work.serial = nbytes * ceil(readers / work.sms)
+    work.l2_read += nbytes * readers
     work.l2_written += nbytes / members * work.blocks

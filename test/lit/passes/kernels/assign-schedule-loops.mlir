@@ -95,3 +95,33 @@ func.func private @one_row_0(%x: tensor<1x256xf32>) -> tensor<256xf32>
   } -> tensor<256xf32>
   return %sum : tensor<256xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#plane = affine_map<(d0, d1, d2) -> (d1, d2)>
+#front = affine_map<(d0, d1, d2) -> (d0, d1)>
+// Few clusters leave partials of two dimensions: the lanes of a second stage share rows of them, not partials.
+// CHECK-LABEL: func.func private @planes
+// CHECK-SAME: dims = array<i64: 0>
+// CHECK-SAME: second_stage_layout = {blocks = array<i64: 1, 1, 8>, lanes = array<i64: 1, 4, 8>
+// CHECK-SAME: second_stage_tile = array<i64: {{[0-9]+}}, 4, 256>
+func.func private @planes(%x: tensor<256x256x256xf32>) -> (tensor<256x256xf32>, tensor<256x256xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256x256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256x256xf32>) -> tensor<256x256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #plane], iterator_types = ["reduction", "parallel", "parallel"]}
+       ins(%x : tensor<256x256x256xf32>) outs(%init : tensor<256x256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256x256xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #front], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x : tensor<256x256x256xf32>) outs(%init : tensor<256x256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256x256xf32>
+  return %0, %1 : tensor<256x256xf32>, tensor<256x256xf32>
+}

@@ -48,6 +48,52 @@ func.func private @merged(%x: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<8xf
 
 // -----
 
+// Rows that run time counts: nothing is divided by their number, unlike a sum for a mean.
+// CHECK-LABEL: func.func private @any_number_of_rows
+// CHECK-SAME: (%[[X:.*]]: tensor<?x64xf32>)
+// CHECK: %[[M:.*]]:2 = "fuse.exp_sum"(%[[X]]) {dims = array<i64: 0>}
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[M]]#0, %[[M]]#1
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+func.func private @any_number_of_rows(%x: tensor<?x64xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %lowest = arith.constant 0xFF800000 : f32
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e1 = tensor.empty() : tensor<64xf32>
+  %e2 = tensor.empty(%rows) : tensor<?x64xf32>
+  %low = linalg.fill ins(%lowest : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+  %max = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+         ins(%x : tensor<?x64xf32>) outs(%low : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.maximumf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  %d = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %max : tensor<?x64xf32>, tensor<64xf32>) outs(%e2 : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  %e = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%d : tensor<?x64xf32>) outs(%e2 : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+         ins(%e : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %max, %sum : tensor<64xf32>, tensor<64xf32>
+}
+
+// -----
+
 // A minimum is no maximum: about it, exponentials overflow, and partial sums do not merge.
 // CHECK-LABEL: func.func private @minimum
 // CHECK-NOT: fuse.exp_sum

@@ -139,6 +139,54 @@ func.func private @exponentials(%x: tensor<800x64xf32>) -> tensor<800x64xf32>
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0) -> (d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Moments that no tile needs take one visit, which writes results of the tiles. Nobody waits: the member that arrives
+// last combines what all have left, whatever its number is.
+// CHECK-LABEL: func.func private @once_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x64xf32>, %[[Y:[a-z0-9]+]]: memref<?x64xf32>, %[[MEAN:[a-z0-9]+]]: memref<64xf32>, %[[M2:[a-z0-9]+]]: memref<64xf32>
+// CHECK-NOT: fuse.cooperative
+// CHECK: scf.for {{.*}} -> (vector<8x1xf32>, vector<8x32xf32>, vector<8x32xf32>)
+// CHECK:   %[[TILE:.*]] = vector.transfer_read %[[X]]{{.*}} {fuse.streaming
+// CHECK:   %[[DOUBLE:.*]] = arith.addf %[[TILE]], %[[TILE]]
+// CHECK:   vector.transfer_write %[[DOUBLE]], %[[Y]]{{.*}} {fuse.streaming
+// CHECK-NOT: "fuse.semaphore_wait"
+// CHECK: %[[ARRIVED:.*]] = "fuse.semaphore_arrive"(
+// CHECK: %[[LAST:.*]] = arith.cmpi eq, %[[ARRIVED]]
+// CHECK: scf.if %[[LAST]] {
+// CHECK:   scf.for {{.*}} -> (vector<8x1xf32>, vector<8x32xf32>, vector<8x32xf32>)
+// CHECK-NOT: scf.if
+// CHECK-DAG: vector.transfer_write %{{.*}}, %[[MEAN]]
+// CHECK-DAG: vector.transfer_write %{{.*}}, %[[M2]]
+// CHECK-NOT: vector.transfer_read %[[X]]
+// CHECK: func.func private @once(
+func.func private @once(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<64xf32>, tensor<64xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
+                fuse.schedule = {tile = array<i64: 8, 32>, layout = #layout, blocks_per_sm = 1 : i64, grid_persistent = {dims = array<i64: 0>}}} {
+  %c0 = arith.constant 0 : index
+  %half = arith.constant 0.5 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 0>} : (tensor<?x64xf32>) -> (tensor<64xf32>, tensor<64xf32>)
+  %se = tensor.empty() : tensor<64xf32>
+  %mean = linalg.generic {indexing_maps = [#col, #col], iterator_types = ["parallel"]}
+       ins(%sum : tensor<64xf32>) outs(%se : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %half : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  return %y, %mean, %m2 : tensor<?x64xf32>, tensor<64xf32>, tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // A kernel with another schedule is left alone.
 // CHECK-LABEL: func.func private @elementwise(%{{.*}}: tensor<4x128xf32>)
