@@ -31,7 +31,7 @@ from mlirfuse.passes.gpu.view_indices import (
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import ACCESS_WIDTHS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import erase, nested
+from mlirfuse.support.rewriting import erase, nested, ops_named
 from mlirfuse.tiling.tiles import splat, zero
 
 LOADS = ("memref.load", "vector.load")
@@ -75,8 +75,7 @@ class FuseResolveGathers(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for kernel in gpu_kernels(module):
-            ops = nested(kernel)
-            views = [op for op in ops if op.name == DEFINITION.full_name]
+            views = ops_named(kernel, DEFINITION.full_name)
             if not views:
                 remarks.declined(self, "no gathered view", kernel)
                 continue
@@ -84,7 +83,7 @@ class FuseResolveGathers(Pass):
             sums = Sums()
             known = _known(accesses.values(), sums)
             blocks = {block: _Block(Places(known.get(block, {}), sums)) for block in {op.block for op in accesses}}
-            for op in ops:
+            for op in nested(kernel):
                 if op in accesses:
                     with ir.InsertionPoint(op), op.location:
                         accesses[op].rewrite(blocks[op.block])
