@@ -10,6 +10,7 @@ from mlir import ir
 from mlirfuse.dialect.attributes import GRID_LEAST, KERNEL, LAUNCH, RESULT_EXTENTS
 from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.errors import IRError
+from mlirfuse.support.rewriting import ops_named
 
 
 def functions(module: ir.Operation) -> Iterator[ir.Operation]:
@@ -38,7 +39,7 @@ def gpu_kernels(module: ir.Operation) -> list[ir.Operation]:
 
 def is_tile_program(kernel: ir.Operation) -> bool:
     """Whether a kernel is a tile program, whose body has an `scf.forall` over blocks."""
-    return any(op.operation.name == "scf.forall" for op in kernel.regions[0].blocks[0].operations)
+    return bool(ops_named(kernel, "scf.forall"))
 
 
 def symbol(function: ir.Operation) -> str:

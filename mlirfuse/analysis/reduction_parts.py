@@ -11,7 +11,6 @@ from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
-from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
@@ -21,9 +20,8 @@ SHAPES = ("tensor.empty", "tensor.dim", "linalg.fill")
 """Ops that make shapes and initial values."""
 
 
-def obstacle(kernel: ir.Operation) -> str | None:
+def obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
     """Why a kernel cannot reduce parts, whichever dimension is divided; None where it can."""
-    space, structures = kernel_space(kernel)
     reductions = [s for s in structures if s.reduction_loops]
     if not reductions or 0 in space.extents or contraction_in(space, structures) is not None:
         return "it reduces nothing, or is a contraction"

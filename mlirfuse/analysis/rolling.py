@@ -112,7 +112,7 @@ class Copied:
         """Whether a loop can compute the values by one op."""
         ops = [defining_op(value) for value in values]
         first = ops[0]
-        if first is None or not (_is_pure(first) or first.name in LOADS):
+        if first is None or not (is_pure(first) or first.name in LOADS):
             return False
         if len(set(ops)) != len(ops) or not _are_like(first, ops[1:]):
             return False
@@ -156,7 +156,8 @@ def loaded_ahead(nodes: Iterable[Node]) -> int:
     return sum(len(values) * registers_of(values[0].type) for values in ahead)
 
 
-def _is_pure(op: ir.Operation) -> bool:
+def is_pure(op: ir.Operation) -> bool:
+    """Whether an op is known to compute its results from its operands alone."""
     return (op.name.startswith(PURE_DIALECTS) or op.name in PURE) and not op.regions
 
 

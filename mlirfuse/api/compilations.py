@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
+from mlir import ir
+
 from mlirfuse.api.argument_specs import reasons, spec_text
 from mlirfuse.api.signature import Extents, Static
 from mlirfuse.api.variants import NO_CHOICE, Choice, Specs, Variants, without_hints
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.compiler.compile import Compiled, Lowered
+from mlirfuse.compiler.context import make_context
 from mlirfuse.errors import ShapeError, UnreadExtentError
 from mlirfuse.target import Target
 
@@ -61,6 +64,7 @@ class Compilations:
         """
         with self.lock:
             dynamic = describe(Extents())
+            context: ir.Context | None = None
             while True:
                 static = self._static.get(dynamic, Static())
                 key = (specs := describe(Extents(static)), target, device, copies)
@@ -69,8 +73,10 @@ class Compilations:
                     choice = NO_CHOICE
                 if (known := self._known(key, choice, specs)) is not None:
                     return known
+                if context is None:
+                    context = make_context()
                 try:
-                    made = self._made(key, choice, static, describe)
+                    made = self._made(key, choice, static, describe, context)
                 except (NeedsStatic, UnreadExtentError, ChangesOrder) as need:
                     if choice.sources and choice.pool is not None and choice.pool.pays(specs):
                         choice.pool.impossible = True
@@ -80,6 +86,7 @@ class Compilations:
                     continue
                 if made is not None:
                     return made
+                context = None  # what was made keeps it; where the function could not be traced, nothing does
 
     def forget(self, compiled: Compiled) -> None:
         """Forgets what something was compiled to."""
@@ -103,6 +110,7 @@ class Compilations:
         choice: Choice,
         static: Static,
         describe: Callable[[Extents], Specs],
+        context: ir.Context,
     ) -> Compiled | None:
         """Compiles the function; None where what it made does not serve the call, which needs numbers in its place."""
         expected, target, device, copies = key
@@ -114,7 +122,7 @@ class Compilations:
         notes = (note, *reasons(specs, extents.static, self.names))
         at_run_time = self.dynamic_products or bool(sources)
         try:
-            lowered = self.lower(specs, target, notes, device, copies, static.reordered, at_run_time)
+            lowered = self.lower(specs, target, notes, device, copies, static.reordered, at_run_time, context)
         except ShapeError as error:
             raise extents.with_numbers(error) from None
         varies = pool is not None and not pool.of_products

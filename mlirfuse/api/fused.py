@@ -9,6 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 import numpy as np
+from mlir import ir
 
 from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable
 from mlirfuse.api.compilations import Compilations
@@ -208,9 +209,10 @@ class Fused(Generic[_P, _R]):
         copies: tuple[int, ...],
         order: Reordered,
         dynamic_products: bool,
+        context: ir.Context,
     ) -> Lowered:
         dynamic = dynamic_products, self._dynamic_reductions
-        return self._lower(specs, target, notes, device, copies, order, dynamic=dynamic)
+        return self._lower(specs, target, notes, device, copies, order, dynamic=dynamic, context=context)
 
     def _lower(
         self,
@@ -222,11 +224,12 @@ class Fused(Generic[_P, _R]):
         order: Reordered | None = None,
         *,
         dynamic: tuple[bool, bool],
+        context: ir.Context | None = None,
     ) -> Lowered:
         module = trace(
             self._fn,
             list(specs),
-            context=make_context(),
+            context=context or make_context(),
             dynamic_products=dynamic[0],
             dynamic_reductions=dynamic[1],
             fusion=self._fusion,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd, prod
 
 from mlir import ir
@@ -59,7 +60,7 @@ class Gather:
     map: ir.AffineMap
     inside: bool = False
 
-    @property
+    @cached_property
     def components(self) -> tuple[int, ...]:
         """The extents of all components."""
         return tuple(extent for group in self.basis for extent in group)
@@ -74,7 +75,13 @@ class Gather:
         """The view's shape."""
         return tuple(map(prod, self.basis))
 
-    @property
+    @cached_property
+    def read_along(self) -> tuple[tuple[int, ...], ...]:
+        """The dimensions of the view that the index along each axis of the source depends on."""
+        dims = self.dims
+        return tuple(tuple(sorted({dims[component] for component in used_dims(expr)})) for expr in self.map.results)
+
+    @cached_property
     def index_bits(self) -> int:
         """Bits of an integer that holds all indices of the view, of tiles past its end, and all values of the map."""
         most = max([*self.shape, *(largest(expr, self.components) for expr in self.map.results)], default=0)

@@ -6,6 +6,7 @@ The `fuse.schedule` attribute of the kernel holds it; an attribute that is there
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from mlir import ir
@@ -90,6 +91,7 @@ def schedule_of(kernel: ir.Operation) -> Schedule:
         return from_attribute(Schedule, kernel.attributes[SCHEDULE])
 
 
+@lru_cache(maxsize=1024)  # families check what they propose, and so does who asks for all of it
 def check_schedule(
     schedule: Schedule, extents: tuple[int | None, ...], reduced: frozenset[int], target: Target
 ) -> str | None:

@@ -19,18 +19,19 @@ def operation_key(op: ir.Operation) -> Hashable:
 
 def _key(op: ir.Operation, inside: dict[ir.Value, int]) -> Hashable:
     operands = tuple(inside.get(operand, operand) for operand in op.operands)
-    attributes = tuple(sorted((name, str(op.attributes[name])) for name in op.attributes))
+    # MLIR keeps one of equal attributes and types, so that they need not be printed to be compared.
+    attributes = tuple((name, op.attributes[name]) for name in sorted(op.attributes))
     regions = []
     for region in op.regions:
         for block in region.blocks:
             types = []
             for argument in block.arguments:
                 inside[argument] = len(inside)
-                types.append(str(argument.type))
+                types.append(argument.type)
             ops = []
             for view in block.operations:
                 ops.append(_key(view.operation, inside))
                 for result in view.operation.results:
                     inside[result] = len(inside)
             regions.append((tuple(types), tuple(ops)))
-    return op.name, attributes, tuple(str(result.type) for result in op.results), operands, tuple(regions)
+    return op.name, attributes, tuple(result.type for result in op.results), operands, tuple(regions)

@@ -84,37 +84,79 @@ def is_unit_reshape(op: ir.Operation) -> bool:
 
 
 def _generic(op: ir.Operation) -> OpStructure | None:
-    maps = op.attributes["indexing_maps"]
+    maps, kinds = op.attributes["indexing_maps"], op.attributes["iterator_types"]
     if _repeats_a_loop(maps) and is_diagonal(op):
         return None
-    with errors_at(op):
-        axes = _axes(maps)
-    kinds = op.attributes["iterator_types"]
-    result_axes = axes[len(axes) - len(op.results) :]
     operands, arguments = tuple(op.operands), op.regions[0].blocks[0].arguments
-    constant = [is_constant(operand) for operand in operands]
+    constant = tuple([is_constant(operand) for operand in operands])
     # Elements of a constant operand, and of an init that the body does not use, are not read.
-    operand_axes = [
-        None if is_filled or next(iter(argument.uses), None) is None else axis
-        for is_filled, argument, axis in zip(constant, arguments, axes, strict=True)
-    ]
+    unread = tuple(
+        [
+            is_filled or next(iter(argument.uses), None) is None
+            for is_filled, argument in zip(constant, arguments, strict=True)
+        ]
+    )
+    with errors_at(op):
+        loops = _loops(maps, kinds, tuple([operand.type for operand in operands]), constant, unread)
+    axes = _axes(maps)
     return OpStructure(
         op,
-        len(kinds),
-        _reduction_loops(kinds),
+        loops.count,
+        loops.reduced,
         operands,
-        tuple(operand_axes),
-        result_axes,
-        _idle_extents(op, operands, axes, operand_axes),
+        loops.operand_axes,
+        axes[len(axes) - len(op.results) :],
+        loops.idle_extents,
+        loops.idle_axes,
+    )
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """What the structure of a `linalg.generic` has that does not depend on where the op stands; see `OpStructure`."""
+
+    count: int
+    reduced: tuple[int, ...]
+    operand_axes: tuple[tuple[int | None, ...] | None, ...]
+    idle_extents: tuple[tuple[int, int | None], ...]
+    idle_axes: tuple[tuple[int, tuple[int | None, ...]], ...]
+
+
+@lru_cache(maxsize=256)  # passes ask for the same loops again and again; attributes and types keep their context alive
+def _loops(
+    maps: ir.Attribute,
+    kinds: ir.Attribute,
+    types: tuple[ir.Type, ...],
+    constant: tuple[bool, ...],
+    unread: tuple[bool, ...],
+) -> _Loops:
+    """The loops of ops with these attributes.
+
+    Args:
+        maps: the indexing maps.
+        kinds: the iterator types.
+        types: of the operands.
+        constant: which operands are filled with one number.
+        unread: the elements of which operands are not read, those of constants included.
+
+    Raises:
+        IRError: a map is no projection, or reads a part only.
+    """
+    axes = _axes(maps)
+    return _Loops(
+        len(ir.ArrayAttr(kinds)),
+        _reduction_loops(kinds),
+        tuple(None if skipped else axis for axis, skipped in zip(axes, unread, strict=True)),
+        _idle_extents(types, axes, unread),
         tuple(
             (number, axis)
-            for number, (is_filled, axis, read) in enumerate(zip(constant, axes, operand_axes, strict=True))
-            if read is None and not is_filled
+            for number, (is_filled, axis, skipped) in enumerate(zip(constant, axes, unread, strict=True))
+            if skipped and not is_filled
         ),
     )
 
 
-@lru_cache(maxsize=64)  # passes ask for the same loops again and again; an attribute keeps its context alive
+@lru_cache(maxsize=64)
 def _axes(maps: ir.Attribute) -> tuple[tuple[int | None, ...], ...]:
     """The loop of each axis of each operand; raises `IRError` for maps that are no projections."""
     return tuple(projected_axes(each) for each in ir.ArrayAttr(maps))
@@ -133,22 +175,18 @@ def _reduction_loops(kinds: ir.Attribute) -> tuple[int, ...]:
 
 
 def _idle_extents(
-    op: ir.Operation,
-    operands: Sequence[ir.Value],
-    axes: Sequence[Sequence[int | None]],
-    read: Sequence[Sequence[int | None] | None],
+    types: Sequence[ir.Type], axes: Sequence[Sequence[int | None]], unread: Sequence[bool]
 ) -> tuple[tuple[int, int | None], ...]:
     """Extents of loops from operands without a read of elements; raises `IRError` for a map that reads a part only."""
     idle: dict[int, int | None] = {}
-    for operand, loops, read_loops in zip(operands, axes, read, strict=True):
-        for axis, (loop, extent) in enumerate(zip(loops, _extents_or_none(operand), strict=True)):
+    for type_, loops, skipped in zip(types, axes, unread, strict=True):
+        for axis, (loop, extent) in enumerate(zip(loops, _extents_of_type(type_), strict=True)):
             if loop is None and extent != 1:
                 raise IRError(
-                    f"only the first element along axis {axis} of {operand.type} is read",
-                    where=op,
+                    f"only the first element along axis {axis} of {type_} is read",
                     hint="only extents of 1 are broadcast",
                 )
-            if read_loops is None and loop is not None and extent != 1:
+            if skipped and loop is not None and extent != 1:
                 idle[loop] = idle.get(loop) or extent
     return tuple(idle.items())
 

@@ -11,13 +11,13 @@ from mlir import ir
 from mlirfuse.analysis.kernels import symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
-from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.contraction_choice import choose_contraction
+from mlirfuse.schedule.choice.records import AnyProblem
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
 from mlirfuse.schedule.predict.counts.shared_columns import missing
 from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
@@ -41,7 +41,10 @@ def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineMode
     Raises:
         ScheduleError: the kernel's ops share no iteration space, or no schedule fits.
     """
-    problem = kernel_problem(kernel)
+    return _prediction(kernel, kernel_problem(kernel), target, machine)
+
+
+def _prediction(kernel: ir.Operation, problem: AnyProblem, target: Target, machine: MachineModel) -> Prediction:
     given = schedule_of(kernel) if SCHEDULE in kernel.attributes else None
     if isinstance(problem, Problem):
         return predict(given or choose_schedule(problem, target, machine=machine), problem, machine)
@@ -87,15 +90,15 @@ def reduction_microseconds(kernel: ir.Operation, target: Target, machine: Machin
     Raises:
         ScheduleError: the kernel's ops share no iteration space, or no schedule fits.
     """
-    together = inf
+    space, structures = kernel_space(kernel)
+    problem = kernel_problem(kernel, (space, structures))
+    together = apart = inf
     with suppress(ScheduleError):
-        together = kernel_prediction(kernel, target, machine).microseconds
-    apart = inf
-    if SCHEDULE not in kernel.attributes and obstacle(kernel) is None:
-        space, structures = kernel_space(kernel)
-        problem, dims = problem_of(kernel, space, structures), divisible_dims(kernel, space, structures)
+        together = _prediction(kernel, problem, target, machine).microseconds
+    if SCHEDULE not in kernel.attributes and obstacle(kernel, space, structures) is None:
+        assert isinstance(problem, Problem)  # no contraction
         if together > least_microseconds(problem, machine):
-            parts = best_parts(problem, target, machine, dims)
+            parts = best_parts(problem, target, machine, divisible_dims(kernel, space, structures))
             apart = parts.microseconds if parts is not None else inf
     if together == apart == inf:
         raise ScheduleError(f"no schedule fits {symbol(kernel)}", where=kernel)

@@ -35,20 +35,28 @@ MOST_KNOWN = 64
 _known: OrderedDict[bytes, Problem | ContractionProblem] = OrderedDict()
 
 
-def kernel_problem(kernel: ir.Operation) -> Problem | ContractionProblem:
+Loops = tuple[IterationSpace, Sequence[OpStructure]]
+"""What `kernel_space` returns."""
+
+
+def kernel_problem(kernel: ir.Operation, loops: Loops | None = None) -> Problem | ContractionProblem:
     """The problem of a kernel on tensors, which is computed once for kernels of the same IR.
 
     Passes compare a kernel with several others, and each of them asks for what earlier ones have left as it was.
+
+    Args:
+        kernel: the kernel.
+        loops: its iteration space and structures, where these are known.
 
     Raises:
         ScheduleError: the kernel's ops share no iteration space.
     """
     if any(GATHER in known for known in argument_attributes(kernel)):  # the kernel's calls say what its arguments share
-        return scheduling_problem(kernel, *kernel_space(kernel))
+        return scheduling_problem(kernel, *(loops or kernel_space(kernel)))
     key = content(kernel)
     problem = _known.pop(key, None)
     if problem is None:
-        problem = scheduling_problem(kernel, *kernel_space(kernel))
+        problem = scheduling_problem(kernel, *(loops or kernel_space(kernel)))
     _known[key] = problem
     while len(_known) > MOST_KNOWN:
         _known.popitem(last=False)

@@ -58,7 +58,7 @@ def without_negations(ptx: str) -> str:
 
     No ptxas from 12.3 to 13.5 turns `~x + 1` back into a negation: it adds within the maximum.
     """
-    if not _SIGNED_EXTREME.search(ptx):
+    if "neg.s" not in ptx or not _SIGNED_EXTREME.search(ptx):
         return ptx
     return _NEGATION.sub(
         r"\g<indent>not.b\g<bits> \t\g<to>, \g<of>;\n\g<indent>add.s\g<bits> \t\g<to>, \g<to>, 1;", ptx

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isnan
@@ -113,14 +113,29 @@ class _Definition:
         return _RANGES[self.name](*given) if len(given) == len(ranges) else None
 
 
-def _definitions(ptx: str) -> Iterator[_Definition]:
-    for found in _INSTRUCTION.finditer(ptx):
-        if found["name"] in _RANGES or ".sat" in found["modifiers"]:
-            yield _Definition(found["name"], found["modifiers"], found["to"], tuple(found["of"].split(", ")))
+def _definitions(ptx: str, wanted: Iterable[str]) -> list[_Definition]:
+    """The instructions that set registers, and those that set what these are computed from, as they stand in the text.
+
+    Few registers of a long kernel are compared, so that other instructions are only told apart.
+    """
+    setting: dict[str, list[int]] = {}
+    found = _INSTRUCTION.findall(ptx)
+    for number, (name, modifiers, to, _) in enumerate(found):
+        if name in _RANGES or ".sat" in modifiers:
+            setting.setdefault(to, []).append(number)
+    needed: dict[int, _Definition] = {}
+    waiting = list(wanted)
+    while waiting:
+        for number in setting.pop(waiting.pop(), ()):
+            name, modifiers, to, of = found[number]
+            needed[number] = _Definition(name, modifiers, to, tuple(of.split(", ")))
+            waiting += needed[number].of
+    return [needed[number] for number in sorted(needed)]
 
 
-def _ranges(ptx: str) -> Callable[[str], Range | None]:
-    definitions = list(_definitions(ptx))
+def _ranges(ptx: str, wanted: Iterable[str]) -> Callable[[str], Range | None]:
+    """What is known of each of the operands that are wanted."""
+    definitions = _definitions(ptx, wanted)
     defined = {definition.to for definition in definitions}
     found: dict[str, Range] = {}
 
@@ -166,9 +181,10 @@ def always_true(ptx: str) -> Iterator[tuple[int, str]]:
     """
     lines = ptx.splitlines()
     comparisons = [(number, found) for number, line in enumerate(lines) if (found := _COMPARISON.match(line))]
-    known = _ranges(ptx) if comparisons else None
+    if not comparisons:
+        return
+    known = _ranges(ptx, [found[side] for _, found in comparisons for side in ("left", "right")])
     for number, found in comparisons:
-        assert known is not None
         left, right = known(found["left"]), known(found["right"])
         if left is None or right is None or _holds(found["kind"], left, right):
             yield number, found["kind"]

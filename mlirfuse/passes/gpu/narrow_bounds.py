@@ -13,7 +13,7 @@ from mlir.dialects import arith, memref
 
 from mlirfuse.dialect.attributes import EQUAL_EXTENTS
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op, erase, integer_of, nested, ops_named
+from mlirfuse.support.rewriting import defining_op, erase, integer_of, ops_named
 
 MOST = (1 << 31) - 1
 """The largest number of 32 bits that is not negative: offsets of threads are below it."""
@@ -62,7 +62,7 @@ class FuseNarrowBounds(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for func in ops_named(module, "gpu.func"):
             _read_equal_extents_once(func)
-            found = [op for op in nested(func) if op.name in ("arith.minui", "arith.cmpi") and _is_bound(op)]
+            found = [op for op in ops_named(func, "arith.minui", "arith.cmpi") if _is_bound(op)]
             offsets = _Offsets()
             groups = [group for group in _groups(found, offsets) if len(group.ops) >= FEWEST]
             for group in groups:

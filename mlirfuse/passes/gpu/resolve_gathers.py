@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from mlir import ir
@@ -11,15 +12,18 @@ from mlir.dialects import arith, memref, nvgpu, vector
 
 from mlirfuse.analysis.kernels import gpu_kernels, symbol
 from mlirfuse.analysis.memory.buffers import is_nontemporal
+from mlirfuse.analysis.rolling import is_pure
 from mlirfuse.dialect.async_load import DEFINITION as ASYNC_LOAD
-from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
+from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.errors import PassError
 from mlirfuse.passes.gpu.view_indices import (
+    Place,
+    Places,
+    Sums,
     Terms,
     all_of,
     erase_transposes,
-    places_of,
     ranges_of,
     users_of,
     with_unit_last,
@@ -27,13 +31,16 @@ from mlirfuse.passes.gpu.view_indices import (
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import ACCESS_WIDTHS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import erase, nested
+from mlirfuse.support.rewriting import erase, nested, ops_named
 from mlirfuse.tiling.tiles import splat, zero
 
 LOADS = ("memref.load", "vector.load")
 COPY = "nvgpu.device_async_copy"
 BY_TENSOR_MAPS = (ASYNC_LOAD.full_name, "memref.dim")
 """Ops that keep the view: tensor maps describe it (`lower-async-copies`)."""
+
+LEAVES_MEMORY = frozenset({*LOADS, DEFINITION.full_name, "memref.transpose"})
+"""Ops besides pure ones that write no memory."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +52,9 @@ class FuseResolveGathers(Pass):
     load of 4, 8 or 16 aligned bytes, which becomes a `vector.maskedload`. Another load has the index 0 in place of that
     component, and selects zeros. A load of a view with `inside` becomes that check. Components, checks and divisions
     that the extents make superfluous are not emitted, nor are checks of what the indices of other loads bound. Numbers
-    are added last, so that loads of overlapping windows are equal ops. An access of several elements stays inside one
-    contiguous run of the source, which the view's strides promise. Copies by tensor maps keep the view.
+    are added last, so that overlapping windows of a block have indices, and up to the next op that may write memory
+    loads, in common: each is emitted once. An access of several elements stays inside one contiguous run of the source,
+    which the view's strides promise. Copies by tensor maps keep the view.
 
     ```mlir
     %view = "fuse.gathered_view"(%x) {map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>, ...}
@@ -67,58 +75,93 @@ class FuseResolveGathers(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for kernel in gpu_kernels(module):
-            views = [op for op in nested(kernel) if op.name == DEFINITION.full_name]
-            known = _known(views)
-            resolved = sum(_resolve(view, known) for view in views)
-            if views:
-                remarks.applied(self, f"{resolved} accesses of {symbol(kernel)} to {len(views)} gathered views", kernel)
-            else:
+            views = ops_named(kernel, DEFINITION.full_name)
+            if not views:
                 remarks.declined(self, "no gathered view", kernel)
+                continue
+            accesses = {access.op: access for view in views for access in _accesses(view)}
+            sums = Sums()
+            known = _known(accesses.values(), sums)
+            blocks = {block: _Block(Places(known.get(block, {}), sums)) for block in {op.block for op in accesses}}
+            for op in nested(kernel):
+                if op in accesses:
+                    with ir.InsertionPoint(op), op.location:
+                        accesses[op].rewrite(blocks[op.block])
+                if op.name not in LEAVES_MEMORY and not is_pure(op):
+                    for block in blocks.values():
+                        block.loads.clear()
+            for op in accesses:
+                erase(op)
+            for view in views:
+                erase_transposes(view.results[0])
+                if not list(view.results[0].uses):
+                    erase(view)
+            remarks.applied(
+                self, f"{len(accesses)} accesses of {symbol(kernel)} to {len(views)} gathered views", kernel
+            )
 
 
 Known = dict[ir.Block, dict[Terms, tuple[int, int]]]
 """For each block terms of indices of views, and between which numbers they are."""
 
 
-def _known(views: Sequence[ir.Operation]) -> Known:
+def _known(accesses: Iterable[_Access], sums: Sums) -> Known:
     """What the loads of a block say together: each stays inside of its view, and so bounds the indices of others that
     lie a number beside its own, as those of a run of neighbours, and of windows of these.
     """
     found: Known = {}
-    for view in views:
-        gather = gather_of(view.attributes)
-        for op, axes in _accesses(view.results[0]):
-            if op.name in LOADS:
-                indices = dict(zip(axes, list(op.operands)[1:], strict=True))
-                known = found.setdefault(op.block, {})
-                for terms, (low, high) in ranges_of(gather, indices).items():
-                    before = known.get(terms, (low, high))
-                    known[terms] = (max(low, before[0]), min(high, before[1]))
+    for access in accesses:
+        if access.op.name in LOADS:
+            indices = list(access.op.operands)[1:]
+            known = found.setdefault(access.op.block, {})
+            along = dict(zip(access.axes, indices, strict=True))
+            ranges = ranges_of(access.gather, [sums[along[axis]] for axis in range(len(along))])
+            for terms, (low, high) in ranges.items():
+                before = known.get(terms, (low, high))
+                known[terms] = (max(low, before[0]), min(high, before[1]))
     return found
 
 
-def _resolve(view: ir.Operation, known: Known) -> int:
-    """Resolves the accesses to a view, and erases the view; returns their number."""
-    accesses = _accesses(view.results[0])
-    for op, axes in accesses:
-        with ir.InsertionPoint(op), op.location:
-            _Access(view, op, axes, known.get(op.block, {})).rewrite()
-        erase(op)
-    erase_transposes(view.results[0])
-    if not list(view.results[0].uses):
-        erase(view)
-    return len(accesses)
+@dataclass
+class _Block:
+    """What accesses of one block have in common, which is emitted in front of the first of them.
+
+    Attributes:
+        places: where the accesses lie in their sources.
+        conditions: whether several conditions hold.
+        checked: indices that are 0 where a condition does not hold.
+        loads: what loads found, by all that tells loads apart, since the last op that may write memory.
+    """
+
+    places: Places
+    conditions: dict[tuple[ir.Value | None, ...], ir.Value | None] = field(default_factory=dict)
+    checked: dict[Place, ir.Value] = field(default_factory=dict)
+    loads: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
+
+    def all_of(self, conditions: tuple[ir.Value | None, ...]) -> ir.Value | None:
+        """Whether all conditions hold; None if that is known."""
+        if conditions not in self.conditions:
+            self.conditions[conditions] = all_of(conditions)
+        return self.conditions[conditions]
+
+    def inside(self, place: Place) -> ir.Value:
+        """An index that is 0 where it is none of the source."""
+        index, condition = place
+        if condition is None:
+            return index
+        if place not in self.checked:
+            self.checked[place] = arith.SelectOp(condition, index, constant(0)).result
+        return self.checked[place]
 
 
-def _accesses(view: ir.Value) -> list[tuple[ir.Operation, Sequence[int]]]:
-    """The ops that read a view, also through transposes, with the view's axis of each of their indices."""
-    found = []
-    for user, axes in users_of(view):
+def _accesses(view: ir.Operation) -> Iterator[_Access]:
+    """The ops that read a view, also through transposes."""
+    gather = gather_of(view.attributes)
+    for user, axes in users_of(view.results[0]):
         if user.name in LOADS or user.name == COPY:
-            found.append((user, axes))
+            yield _Access(view.operands[0], gather, user, axes)
         elif user.name not in BY_TENSOR_MAPS:
             raise PassError(f"{user.name} does not take a gathered view", where=user)
-    return found
 
 
 @dataclass
@@ -126,54 +169,68 @@ class _Access:
     """One access to a view.
 
     Attributes:
-        view: the view.
+        source: of the view.
+        gather: how the view's elements lie in the source.
         op: the load or copy.
         axes: the view's axis of each index.
-        known: terms of indices, and between which numbers they are.
     """
 
-    view: ir.Operation
+    source: ir.Value
+    gather: Gather
     op: ir.Operation
     axes: Sequence[int]
-    known: dict[Terms, tuple[int, int]]
 
-    def rewrite(self) -> None:
-        """Emits the access to the source in place of the op."""
-        source = self.view.operands[0]
-        gather = gather_of(self.view.attributes)
+    def rewrite(self, block: _Block) -> None:
+        """Emits the access to the source in place of the op, whose uses it replaces."""
+        shape = ir.MemRefType(self.source.type).shape
         if self.op.name == COPY:
-            sizes = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
-            target, place = self.op.operands[0], list(self.op.operands)[1 : 1 + sizes[1]]
-            begin = 2 + sizes[1]
-            index = list(self.op.operands)[begin : begin + sizes[3]]
-            count = list(self.op.operands)[begin + sizes[3]] if sizes[4] else None
+            self._copy(block, shape)
+            return
+        index = dict(zip(self.axes, list(self.op.operands)[1:], strict=True))
+        places = block.places.of(self.gather, index, shape)
+        condition = block.all_of(tuple([inside for _, inside in places]))
+        if self.gather.inside:
+            key: tuple[object, ...] = (condition, self.op.results[0].type)
+            make = partial(self._check, condition)
+        elif condition is not None and self._can_be_predicated():
+            at = [i for i, _ in places]
+            key = (self.source, *at, condition, *self._kind())
+            make = partial(self._predicated, at, condition)
         else:
-            index = list(self.op.operands)[1:]
-        shape = ir.MemRefType(source.type).shape
-        places = places_of(gather, dict(zip(self.axes, index, strict=True)), shape, self.known)
-        at, condition = [place for place, _ in places], all_of([inside for _, inside in places])
-        if gather.inside:
-            self.op.results[0].replace_all_uses_with(self._check(condition))
-            return
-        if self.op.name == COPY:
-            if condition is not None:
-                at = [arith.SelectOp(condition, i, constant(0)).result for i in at]
-            width = ir.IntegerAttr(self.op.attributes["dstElements"]).value
-            if condition is not None:
-                some = constant(width) if count is None else count
-                count = arith.SelectOp(condition, some, constant(0)).result
-            past_l1 = True if "bypassL1" in self.op.attributes else None
-            base, at = with_unit_last(source, at, width)
-            new = nvgpu.DeviceAsyncCopyOp(target, place, base, at, width, srcElements=count, bypassL1=past_l1)
-            for old, result in zip(self.op.results, new.operation.results, strict=True):
-                old.replace_all_uses_with(result)
-            return
-        if condition is not None and self._can_be_predicated():
-            self.op.results[0].replace_all_uses_with(self._predicated(source, [i for i, _ in places], condition))
-            return
-        # Each axis by itself: neighbouring windows then share what their rows, and their columns, add to the address.
-        at = [i if inside is None else arith.SelectOp(inside, i, constant(0)).result for i, inside in places]
-        self.op.results[0].replace_all_uses_with(self._load(source, at, condition))
+            # Each axis by itself: neighbouring windows then share what their rows, and their columns, add to the
+            # address.
+            at = [block.inside(place) for place in places]
+            key = (self.source, *at, condition, *self._kind())
+            make = partial(self._load, at, condition)
+        if key not in block.loads:
+            block.loads[key] = make()
+        self.op.results[0].replace_all_uses_with(block.loads[key])
+
+    def _copy(self, block: _Block, shape: Sequence[int]) -> None:
+        """Emits a copy from the source, which fills elements outside of it with zeros."""
+        operands = list(self.op.operands)
+        sizes = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
+        begin = 2 + sizes[1]
+        target, place, index = operands[0], operands[1 : begin - 1], operands[begin : begin + sizes[3]]
+        count = operands[begin + sizes[3]] if sizes[4] else None
+        places = block.places.of(self.gather, dict(zip(self.axes, index, strict=True)), shape)
+        at, condition = [i for i, _ in places], block.all_of(tuple([inside for _, inside in places]))
+        width = ir.IntegerAttr(self.op.attributes["dstElements"]).value
+        if condition is not None:
+            at = [arith.SelectOp(condition, i, constant(0)).result for i in at]
+            some = constant(width) if count is None else count
+            count = arith.SelectOp(condition, some, constant(0)).result
+        past_l1 = True if "bypassL1" in self.op.attributes else None
+        base, at = with_unit_last(self.source, at, width)
+        new = nvgpu.DeviceAsyncCopyOp(target, place, base, at, width, srcElements=count, bypassL1=past_l1)
+        for old, result in zip(self.op.results, new.operation.results, strict=True):
+            old.replace_all_uses_with(result)
+
+    def _kind(self) -> tuple[object, ...]:
+        """What loads of one address may differ in."""
+        attributes = self.op.attributes
+        known = [attributes.get(name, None) for name in ("nontemporal", "alignment")]
+        return (self.op.name, self.op.results[0].type, *known)
 
     def _check(self, condition: ir.Value | None) -> ir.Value:
         """Whether all elements of a load are inside of the source: a contiguous run is as a whole."""
@@ -191,17 +248,18 @@ class _Access:
         width = type_.shape[0] * dtype.bytes
         return dtype.kind != "bool" and width in ACCESS_WIDTHS and align >= width
 
-    def _predicated(self, source: ir.Value, at: list[ir.Value], condition: ir.Value) -> ir.Value:
+    def _predicated(self, at: list[ir.Value], condition: ir.Value) -> ir.Value:
         """A load that finds zeros where its index is none of the source."""
         type_ = ir.VectorType(self.op.results[0].type)
-        buffer, at = with_unit_last(source, at, type_.shape[0])
+        buffer, at = with_unit_last(self.source, at, type_.shape[0])
         mask = vector.BroadcastOp(ir.VectorType.get(type_.shape, condition.type), condition).result
         element = type_.element_type
         nothing = splat(arith.ConstantOp(element, zero(element)).result, type_.shape)
         align = ir.IntegerAttr(self.op.attributes["alignment"]).value
         return vector.MaskedLoadOp(type_, buffer, at, mask, nothing, alignment=align).result
 
-    def _load(self, source: ir.Value, at: list[ir.Value], condition: ir.Value | None) -> ir.Value:
+    def _load(self, at: list[ir.Value], condition: ir.Value | None) -> ir.Value:
+        source = self.source
         nontemporal = True if "nontemporal" in self.op.attributes else None
         element = ir.MemRefType(source.type).element_type
         if self.op.name == "memref.load":

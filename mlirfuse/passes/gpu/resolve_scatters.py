@@ -16,7 +16,7 @@ from mlirfuse.distribution.threads.guard import Guard
 from mlirfuse.errors import PassError
 from mlirfuse.passes.gpu.view_indices import erase_transposes, place_of, users_of, with_unit_last
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import erase, nested
+from mlirfuse.support.rewriting import erase, ops_named
 
 STORES = ("memref.store", "vector.store")
 
@@ -50,7 +50,7 @@ class FuseResolveScatters(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for kernel in gpu_kernels(module):
-            views = [op for op in nested(kernel) if op.name == DEFINITION.full_name]
+            views = ops_named(kernel, DEFINITION.full_name)
             resolved = sum(_resolve(view) for view in views)
             if views:
                 remarks.applied(self, f"{resolved} stores of {symbol(kernel)} to {len(views)} scattered views", kernel)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from mlir import ir
 from mlir.dialects import arith, memref
 
 from mlirfuse.dialect.gathered_view import Gather
-from mlirfuse.distribution.threads.scalars import add, constant, multiply
+from mlirfuse.distribution.threads.scalars import add, constant, less, multiply
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands
 from mlirfuse.support.divisors import divisor_of
 from mlirfuse.support.rewriting import defining_op, erase, integer_of
@@ -48,16 +48,16 @@ def erase_transposes(value: ir.Value) -> None:
             erase(user)
 
 
-def ranges_of(gather: Gather, index: Mapping[int, ir.Value]) -> dict[Terms, tuple[int, int]]:
+def ranges_of(gather: Gather, sums: Sequence[Sum]) -> dict[Terms, tuple[int, int]]:
     """Between which numbers the terms are of the indices of an access to a view, which are below the extents of their
     axes, along undivided axes.
     """
-    sums = [(sum_of(index[axis]), group[0]) for axis, group in enumerate(gather.basis) if len(group) == 1]
-    return {terms: (-number, extent - 1 - number) for (terms, number), extent in sums if terms}
+    along = [(sums[axis], group[0]) for axis, group in enumerate(gather.basis) if len(group) == 1]
+    return {terms: (-number, extent - 1 - number) for (terms, number), extent in along if terms}
 
 
 def _range(
-    expr: ir.AffineExpr, gather: Gather, index: Mapping[int, ir.Value], known: Mapping[Terms, tuple[int, int]]
+    expr: ir.AffineExpr, gather: Gather, sums: Sequence[Sum], known: Mapping[Terms, tuple[int, int]]
 ) -> tuple[int, int]:
     """The least and the largest value of an expression of an access's index, by what is known of terms of indices."""
     extents = gather.components
@@ -68,7 +68,7 @@ def _range(
     for axis, group in enumerate(gather.basis):
         inside = [(0, extent - 1) for extent in group]
         if len(group) == 1:
-            terms, number = sum_of(index[axis])
+            terms, number = sums[axis]
             low, high = known.get(terms, (-number, group[0] - 1 - number)) if terms else (0, 0)
             inside = [(max(0, low + number), min(group[0] - 1, high + number))]
         ranges += inside
@@ -81,9 +81,9 @@ def place_of(
 ) -> tuple[list[ir.Value], ir.Value | None]:
     """The index in a source of that shape, and the condition under which it is one; None where it always is.
 
-    The arguments are those of `places_of`.
+    The arguments are those of `Places.of`.
     """
-    places = places_of(gather, index, shape)
+    places = Places({}, Sums()).of(gather, index, shape)
     return [place for place, _ in places], all_of([condition for _, condition in places])
 
 
@@ -93,43 +93,182 @@ def all_of(conditions: Sequence[ir.Value | None]) -> ir.Value | None:
     return reduce(lambda a, b: arith.AndIOp(a, b).result, some) if some else None
 
 
-def places_of(
-    gather: Gather,
-    index: Mapping[int, ir.Value],
-    shape: Sequence[int],
-    known: Mapping[Terms, tuple[int, int]] | None = None,
-) -> list[tuple[ir.Value, ir.Value | None]]:
-    """The index in a source of that shape, along each axis with the condition under which it is one; None where it
-    always is.
+Place = tuple[ir.Value, ir.Value | None]
+"""An index along an axis of a source, and the condition under which it is one; None where it always is."""
 
-    Args:
-        gather: how the view's elements lie in the source.
-        index: the index in the view, by axis.
-        shape: of the source.
-        known: terms of indices, and between which numbers they are.
+
+class Places:
+    """Where the accesses of a block to views lie in the views' sources.
+
+    Windows that overlap have most of their rows and columns in common. Each is computed once, in front of the first
+    access of those that need it, so that accesses are to be asked for in program order.
     """
-    type_ = ir.IntegerType.get_signless(gather.index_bits)
-    components: list[ir.Value] = []
-    for axis, group in enumerate(gather.basis):
-        components += _components(index[axis], group, type_)
-    extents = gather.components
-    result: list[tuple[ir.Value, ir.Value | None]] = []
-    for expr, extent in zip(gather.map.results, shape, strict=True):
-        low, high = _range(expr, gather, index, known or {})
-        value = _emit(expr, components, extents, type_)
+
+    def __init__(self, known: Mapping[Terms, tuple[int, int]], sums: Sums):
+        """`known` are terms of indices, and between which numbers they are; `sums` what indices of views add up."""
+        self._known = known
+        self._sums = sums
+        self._divided: dict[tuple[Sum, tuple[int, ...], int], list[ir.Value]] = {}
+        self._found: dict[tuple[object, ...], Place] = {}
+        self._emitted: dict[tuple[object, ...], ir.Value] = {}
+
+    def of(self, gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int]) -> list[Place]:
+        """The index in a source of that shape, by axis.
+
+        Args:
+            gather: how the view's elements lie in the source.
+            index: the index in the view, by axis.
+            shape: of the source.
+        """
+        sums = [self._sums[index[axis]] for axis in range(len(gather.basis))]
+        bits = gather.index_bits
+        components = [
+            component
+            for total, group in zip(sums, gather.basis, strict=True)
+            for component in self._components(total, group, bits)
+        ]
+        found = []
+        for expr, axes, extent in zip(gather.map.results, gather.read_along, shape, strict=True):
+            key = (expr, gather.basis, extent, *[sums[axis] for axis in axes])
+            if key not in self._found:
+                self._found[key] = self._place(expr, gather, sums, components, extent)
+            found.append(self._found[key])
+        return found
+
+    def _once(self, build: Callable[..., ir.Value], *arguments: object) -> ir.Value:
+        """What a function builds of arguments, which is built once."""
+        key = build, *arguments
+        if key not in self._emitted:
+            self._emitted[key] = build(*arguments)
+        return self._emitted[key]
+
+    def _place(
+        self, expr: ir.AffineExpr, gather: Gather, sums: Sequence[Sum], components: Sequence[ir.Value], extent: int
+    ) -> Place:
+        """Emits an index of the source, which an expression of the map makes of components."""
+        low, high = _range(expr, gather, sums, self._known)
+        type_ = ir.IntegerType.get_signless(gather.index_bits)
+        value = self._emit(expr, components, gather.components, type_)
         inside = None
         if low < 0 or high >= extent:
-            inside = arith.CmpIOp(arith.CmpIPredicate.ult, value, _number(extent, type_)).result
-        result.append((_as_index(value), inside))
-    return result
+            inside = self._once(less, value, self._number(extent, type_))
+        return self._as_index(value), inside
+
+    def _as_index(self, value: ir.Value) -> ir.Value:
+        """An integer as an index, to which a number is added last, so that accesses a number apart share an address."""
+        rest, number = _split(value)
+        if rest is None:
+            return self._once(constant, number)
+        index = self._once(_cast, rest, ir.IndexType.get())
+        return self._once(add, index, self._once(constant, number)) if number else index
+
+    def _number(self, value: int, type_: ir.Type) -> ir.Value:
+        return self._once(_integer, value, type_)
+
+    def _narrowed(self, index: Sum, type_: ir.Type) -> ir.Value:
+        """An index as an integer of a type, to which numbers are added last, so that equal sums are equal ops."""
+        terms, number = index
+        if not terms:
+            return self._number(number, type_)
+        casts = [self._once(_cast, term, type_) for term in terms]
+        return self._plus(reduce(lambda a, b: self._once(_added, a, b), casts), number, type_)
+
+    def _plus(self, value: ir.Value | None, number: int, type_: ir.Type) -> ir.Value:
+        """The sum of an integer and a number, which is added to the number that the integer ends with."""
+        rest, last = (None, 0) if value is None else _split(value)
+        if rest is None:
+            return self._number(last + number, type_)
+        return self._once(_added, rest, self._number(last + number, type_)) if last + number else rest
+
+    def _sum(self, left: ir.Value, right: ir.Value, type_: ir.Type) -> ir.Value:
+        """The sum of two integers, to which their numbers are added last."""
+        (a, number), (b, other) = _split(left), _split(right)
+        both = self._once(_added, a, b) if a is not None and b is not None else b if a is None else a
+        return self._plus(both, number + other, type_)
+
+    def _times(self, value: ir.Value, number: int, type_: ir.Type) -> ir.Value:
+        """A product, to which what a number added to the integer makes is added last."""
+        rest, last = _split(value)
+        product = None if rest is None else self._once(_multiplied, rest, self._number(number, type_))
+        return self._plus(product, last * number, type_)
+
+    def _components(self, index: Sum, group: tuple[int, ...], bits: int) -> list[ir.Value]:
+        """The components of an index of the view, the last one fastest, as integers of so many bits."""
+        if (index, group, bits) in self._divided:
+            return self._divided[index, group, bits]
+        type_ = ir.IntegerType.get_signless(bits)
+        rest = self._narrowed(index, type_)
+        found: list[ir.Value] = []
+        for position in reversed(range(len(group))):
+            extent = group[position]
+            if extent == 1:
+                found.insert(0, self._number(0, type_))
+                continue
+            if not any(n > 1 for n in group[:position]):
+                found.insert(0, rest)
+                rest = self._number(0, type_)
+                continue
+            found.insert(0, self._once(_remainder, rest, self._number(extent, type_)))
+            rest = self._once(_quotient, rest, self._number(extent, type_))
+        self._divided[index, group, bits] = found
+        return found
+
+    def _emit(
+        self, expr: ir.AffineExpr, components: Sequence[ir.Value], extents: Sequence[int], type_: ir.Type
+    ) -> ir.Value:
+        """An expression's value as an integer of a type; divisions round down also where the dividend is negative."""
+        if isinstance(expr, ir.AffineConstantExpr):
+            return self._number(ir.AffineConstantExpr(expr).value, type_)
+        if isinstance(expr, ir.AffineDimExpr):
+            return components[ir.AffineDimExpr(expr).position]
+        left, right = operands(expr)
+        a = self._emit(left, components, extents, type_)
+        if isinstance(expr, ir.AffineAddExpr):
+            return self._sum(a, self._emit(right, components, extents, type_), type_)
+        if isinstance(expr, ir.AffineMulExpr):
+            return self._times(a, ir.AffineConstantExpr(right).value, type_)
+        by = ir.AffineConstantExpr(right).value
+        rest, number = _split(a)
+        if rest is None or divisor_of(rest) % by == 0:  # neighbours of a run are a number apart after the division too
+            if isinstance(expr, ir.AffineModExpr):
+                return self._number(number % by, type_)
+            divided = None if rest is None else self._once(_quotient, rest, self._number(by, type_))
+            return self._plus(divided, number // by, type_)
+        low, _ = bounds(left, extents)
+        steps = -(low // by) if low < 0 else 0  # makes the dividend positive
+        shifted = self._once(_added, a, self._number(steps * by, type_)) if steps else a
+        if isinstance(expr, ir.AffineModExpr):
+            return self._once(_remainder, shifted, self._number(by, type_))
+        quotient = self._once(_quotient, shifted, self._number(by, type_))
+        return self._once(_difference, quotient, self._number(steps, type_)) if steps else quotient
 
 
-def _as_index(value: ir.Value) -> ir.Value:
-    """An integer as an index, to which a number is added last, so that accesses a number apart share an address."""
-    rest, number = _split(value)
-    if rest is None:
-        return constant(number)
-    return add(arith.IndexCastOp(ir.IndexType.get(), rest).result, constant(number))
+def _integer(value: int, type_: ir.Type) -> ir.Value:
+    return arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
+
+
+def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
+    return arith.IndexCastOp(type_, value).result
+
+
+def _added(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.AddIOp(a, b).result
+
+
+def _difference(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.SubIOp(a, b).result
+
+
+def _multiplied(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.MulIOp(a, b).result
+
+
+def _quotient(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.DivUIOp(a, b).result
+
+
+def _remainder(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.RemUIOp(a, b).result
 
 
 def with_unit_last(source: ir.Value, at: list[ir.Value], width: int) -> tuple[ir.Value, list[ir.Value]]:
@@ -158,28 +297,21 @@ def _as_row(source: ir.Value, steps: Sequence[int], at: list[ir.Value]) -> tuple
     return cast, [place]
 
 
-def _number(value: int, type_: ir.Type) -> ir.Value:
-    return arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
+class Sums(dict[ir.Value, Sum]):
+    """What indices add up, each of which is looked at once: valid while no op is erased, and no index replaced."""
 
+    def __missing__(self, index: ir.Value) -> Sum:
+        found = self[index] = self._look(index)
+        return found
 
-def sum_of(index: ir.Value) -> Sum:
-    """What an index adds up."""
-    if (number := integer_of(index)) is not None:
-        return (), number
-    maker = defining_op(index)
-    if maker is None or maker.name != "arith.addi":
-        return (index,), 0
-    (left, a), (right, b) = map(sum_of, maker.operands)
-    return (*left, *right), a + b
-
-
-def _narrowed(index: ir.Value, type_: ir.Type) -> ir.Value:
-    """An index as an integer of a type, to which numbers are added last, so that equal sums are equal ops."""
-    terms, number = sum_of(index)
-    if not terms:
-        return _number(number, type_)
-    casts = [arith.IndexCastOp(type_, term).result for term in terms]
-    return _plus(reduce(lambda a, b: arith.AddIOp(a, b).result, casts), number, type_)
+    def _look(self, index: ir.Value) -> Sum:
+        maker = defining_op(index)
+        if maker is not None and maker.name == "arith.constant":
+            return (), ir.IntegerAttr(maker.attributes["value"]).value
+        if maker is None or maker.name != "arith.addi":
+            return (index,), 0
+        (left, a), (right, b) = (self[operand] for operand in maker.operands)
+        return (*left, *right), a + b
 
 
 def _split(value: ir.Value) -> tuple[ir.Value | None, int]:
@@ -190,72 +322,3 @@ def _split(value: ir.Value) -> tuple[ir.Value | None, int]:
     if maker is not None and maker.name == "arith.addi" and (last := integer_of(maker.operands[1])) is not None:
         return maker.operands[0], last
     return value, 0
-
-
-def _plus(value: ir.Value | None, number: int, type_: ir.Type) -> ir.Value:
-    """The sum of an integer and a number, which is added to the number that the integer ends with."""
-    rest, last = (None, 0) if value is None else _split(value)
-    if rest is None:
-        return _number(last + number, type_)
-    return arith.AddIOp(rest, _number(last + number, type_)).result if last + number else rest
-
-
-def _sum(left: ir.Value, right: ir.Value, type_: ir.Type) -> ir.Value:
-    """The sum of two integers, to which their numbers are added last."""
-    (a, number), (b, other) = _split(left), _split(right)
-    both = arith.AddIOp(a, b).result if a is not None and b is not None else b if a is None else a
-    return _plus(both, number + other, type_)
-
-
-def _times(value: ir.Value, number: int, type_: ir.Type) -> ir.Value:
-    """A product, to which what a number added to the integer makes is added last."""
-    rest, last = _split(value)
-    product = None if rest is None else arith.MulIOp(rest, _number(number, type_)).result
-    return _plus(product, last * number, type_)
-
-
-def _components(index: ir.Value, group: Sequence[int], type_: ir.Type) -> list[ir.Value]:
-    """The components of an index of the view, the last one fastest, as integers of a type."""
-    rest = _narrowed(index, type_)
-    found: list[ir.Value] = []
-    for position in reversed(range(len(group))):
-        extent = group[position]
-        if extent == 1:
-            found.insert(0, _number(0, type_))
-            continue
-        if not any(n > 1 for n in group[:position]):
-            found.insert(0, rest)
-            rest = _number(0, type_)
-            continue
-        found.insert(0, arith.RemUIOp(rest, _number(extent, type_)).result)
-        rest = arith.DivUIOp(rest, _number(extent, type_)).result
-    return found
-
-
-def _emit(expr: ir.AffineExpr, components: Sequence[ir.Value], extents: Sequence[int], type_: ir.Type) -> ir.Value:
-    """An expression's value as an integer of a type; divisions round down also where the dividend is negative."""
-    if isinstance(expr, ir.AffineConstantExpr):
-        return _number(ir.AffineConstantExpr(expr).value, type_)
-    if isinstance(expr, ir.AffineDimExpr):
-        return components[ir.AffineDimExpr(expr).position]
-    left, right = operands(expr)
-    a = _emit(left, components, extents, type_)
-    if isinstance(expr, ir.AffineAddExpr):
-        return _sum(a, _emit(right, components, extents, type_), type_)
-    if isinstance(expr, ir.AffineMulExpr):
-        return _times(a, ir.AffineConstantExpr(right).value, type_)
-    by = ir.AffineConstantExpr(right).value
-    rest, number = _split(a)
-    if rest is None or divisor_of(rest) % by == 0:  # neighbours of a run are a number apart after the division too
-        if isinstance(expr, ir.AffineModExpr):
-            return _number(number % by, type_)
-        divided = None if rest is None else arith.DivUIOp(rest, _number(by, type_)).result
-        return _plus(divided, number // by, type_)
-    low, _ = bounds(left, extents)
-    steps = -(low // by) if low < 0 else 0  # makes the dividend positive
-    shifted = arith.AddIOp(a, _number(steps * by, type_)).result if steps else a
-    if isinstance(expr, ir.AffineModExpr):
-        found: ir.Value = arith.RemUIOp(shifted, _number(by, type_)).result
-        return found
-    quotient: ir.Value = arith.DivUIOp(shifted, _number(by, type_)).result
-    return arith.SubIOp(quotient, _number(steps, type_)).result if steps else quotient

@@ -16,7 +16,7 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.scheduling.problem import narrow_accesses
-from mlirfuse.analysis.scheduling.scheduling_problem import scheduling_problem
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.dialect.scatter import scatter_of
@@ -97,7 +97,7 @@ class FuseAssignSchedule(Pass):
             if not given:
                 with errors_at(kernel):
                     grid_reduction = requests.get(symbol(kernel), "auto")
-                    problem = scheduling_problem(kernel, space, structures)
+                    problem = kernel_problem(kernel, (space, structures))
                     illegal = partial(_check, kernel=kernel, space=space, structures=structures, target=target)
                     measured = self._measured(problem, kernel, target, grid_reduction, tried, illegal, remarks)
                     chosen, origin = measured or _choose(problem, target, machine, grid_reduction, tried, illegal)

@@ -7,12 +7,12 @@ from collections import Counter
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
-from mlirfuse.support.rewriting import defining_op, makers
+from mlirfuse.support.rewriting import defining_op, makers, ops_named
 
 
 def calls(function: ir.Operation) -> list[ir.Operation]:
     """The calls of a host function, in order."""
-    return [op for op in body(function) if op.name == "func.call"]
+    return ops_named(function, "func.call")
 
 
 def callee(call: ir.Operation) -> str:

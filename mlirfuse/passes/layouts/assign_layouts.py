@@ -60,8 +60,9 @@ class FuseAssignLayouts(Pass):
                 remarks.declined(self, "not a tile program", kernel)
                 continue
             schedule = schedule_of(kernel)
-            anchors = [op for op in nested(kernel) if op.name in ANCHORS and not feeds_contraction(op)]
-            for loop in nested(kernel):
+            ops = nested(kernel)
+            anchors = [op for op in ops if op.name in ANCHORS and not feeds_contraction(op)]
+            for loop in ops:
                 if SECOND_STAGE in loop.attributes and (second_stage := _second_stage_layout(schedule)) is not None:
                     _assign(second_stage, [op for op in nested(loop) if op.name in ANCHORS])
             # Not in depth-first order, where values that are loaded ahead would then be computed at once.
@@ -69,7 +70,7 @@ class FuseAssignLayouts(Pass):
                 _reduce_scatter(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
             rest = [op for op in anchors if LAYOUT not in op.attributes]
             _assign(schedule.layout, rest)
-            _mark_mixed_regions(kernel, rest)
+            _mark_mixed_regions(ops, rest)
             remarks.applied(self, f"{schedule.layout.threads} threads, {len(anchors)} ops", kernel)
 
 
@@ -95,9 +96,9 @@ def _reduce_scatter(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> N
                 user.attributes[LAYOUT] = to_attribute(scattered)
 
 
-def _mark_mixed_regions(kernel: ir.Operation, anchors: Sequence[ir.Operation]) -> None:
+def _mark_mixed_regions(ops: Sequence[ir.Operation], anchors: Sequence[ir.Operation]) -> None:
     """Marks loops and branches around tiles of several layouts with the layout of their operands and results."""
-    for around in nested(kernel):
+    for around in ops:
         if around.name not in ("scf.for", "scf.while", "scf.if"):
             continue
         inside = [op for op in nested(around) if LAYOUT in op.attributes]

@@ -16,7 +16,7 @@ from mlirfuse.schedule.contractions.prologue_layout import prologue_layout
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dataclass_attributes import to_attribute
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import clone, defining_op, nested
+from mlirfuse.support.rewriting import clone, defining_op, ops_named
 from mlirfuse.tiling.contractions.k_loop import operand_producer, use_fallback
 from mlirfuse.tiling.slot_ring import SlotRing, padded_row
 from mlirfuse.tiling.tiles import index, zero
@@ -64,7 +64,7 @@ class FuseMaterializePrologues(Pass):
             schedule = schedule_of(kernel) if is_tile_program(kernel) else None
             if schedule is None or schedule.contraction is None:
                 continue
-            for contract in [op for op in nested(kernel) if op.name == "vector.contract"]:
+            for contract in ops_named(kernel, "vector.contract"):
                 computed = [number for number in (0, 1) if _is_computed(contract.operands[number])]
                 if not computed:
                     remarks.declined(self, "the operands are read from memory as they are", contract)

@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.attributes import UNDEFINED
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.support.rewriting import defining_op, erase, nested
+from mlirfuse.support.rewriting import defining_op, erase, ops_named
 from mlirfuse.tiling.contractions.k_loop import feeds_contraction
 
 
@@ -48,7 +48,7 @@ class FuseTransposeOperands(Pass):
             if not schedule.contraction.transposed_operands:
                 remarks.declined(self, "scheduled without transposed operands", kernel)
                 continue
-            contracts = [op for op in nested(kernel) if op.name == "vector.contract"]
+            contracts = ops_named(kernel, "vector.contract")
             count = sum(_transpose(contract, number) for contract in contracts for number in (0, 1))
             if count:
                 remarks.applied(self, f"{count} operand tile(s) with k as their first dimension", kernel)

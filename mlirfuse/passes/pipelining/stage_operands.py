@@ -18,7 +18,7 @@ from mlirfuse.dialect.operand_tile import first_of
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.support.rewriting import clone, defining_op, erase, nested
+from mlirfuse.support.rewriting import clone, defining_op, erase, ops_named
 from mlirfuse.tiling.contractions.k_loop import feeds_contraction, use_fallback, widens_operand
 from mlirfuse.tiling.contractions.loops import OPERAND_TILE
 from mlirfuse.tiling.slot_ring import ReadRing, padded_row, read_indices
@@ -64,7 +64,7 @@ class FuseStageOperands(Pass):
             schedule = schedule_of(kernel) if is_tile_program(kernel) else None
             if schedule is None or schedule.contraction is None:
                 continue
-            contracts = [op for op in nested(kernel) if op.name == "vector.contract"]
+            contracts = ops_named(kernel, "vector.contract")
             found = [step for op in contracts if (step := _step(op)) is not None]
             if not found:
                 remarks.declined(self, "nothing contracts tiles that it reads from device memory", kernel)

@@ -14,7 +14,7 @@ from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
-from mlirfuse.analysis.scheduling.problem import problem_of
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError
@@ -23,6 +23,7 @@ from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.splitting.reduction_parts import PartsSplit
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.reduction_parts import best_parts, least_microseconds
 
 
@@ -59,13 +60,15 @@ class FuseSplitParts(Pass):
         """Rewrites the `builtin.module` in place."""
         for host in list(functions(module)):
             for call, kernel in launches(module, host).items():
-                reason = _given(host, kernel) or obstacle(kernel) or self._split(module, call, kernel, remarks)
+                reason = _given(host, kernel) or self._split(module, call, kernel, remarks)
                 if reason is not None:
                     remarks.declined(self, reason, kernel)
 
     def _split(self, module: ir.Operation, call: ir.Operation, kernel: ir.Operation, remarks: Remarks) -> str | None:
         """Splits a kernel if that pays; returns why not, or None."""
         space, structures = kernel_space(kernel)
+        if reason := obstacle(kernel, space, structures):
+            return reason
         dims = divisible_dims(kernel, space, structures)
         if not dims:
             return "no reduced dimension can be divided"
@@ -81,7 +84,8 @@ class FuseSplitParts(Pass):
         else:
             target = target_of_module(module)
             machine = machine_of(target, device_of_module(module))
-            problem, together = problem_of(kernel, space, structures), inf
+            problem, together = kernel_problem(kernel, (space, structures)), inf
+            assert isinstance(problem, Problem)  # no contraction
             with suppress(ScheduleError):  # no schedule fits the kernel whole
                 together = kernel_prediction(kernel, target, machine).microseconds
             if together <= RESOLUTION * least_microseconds(problem, machine):

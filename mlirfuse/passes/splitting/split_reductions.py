@@ -13,7 +13,7 @@ from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import least_of_two, reduction_microseconds
-from mlirfuse.analysis.scheduling.problem import problem_of
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
@@ -23,6 +23,7 @@ from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.predict.counts.space import with_extents
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
 
@@ -123,6 +124,8 @@ def _microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -
 
 def _least_microseconds(kernel: ir.Operation, machine: MachineModel) -> float:
     """What two kernels take at least: their traffic, as both read what is reduced."""
-    problem = with_extents(problem_of(kernel, *kernel_space(kernel)))
+    problem = kernel_problem(kernel)
+    assert isinstance(problem, Problem)  # no contraction
+    problem = with_extents(problem)
     bytes_moved = prod(extent or 1 for extent in problem.extents) * (problem.full_bytes + problem.read_bytes)
     return bytes_moved / machine.dram_bandwidth * 1e6

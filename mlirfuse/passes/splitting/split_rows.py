@@ -14,12 +14,13 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.reduction_parts import starts_neutral
-from mlirfuse.analysis.scheduling.problem import problem_of
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import SCHEDULE, STRIDES
 from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.splitting.row_split import ROWS, RowSplit, leading_to
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.parts import row_parts
 
 
@@ -59,7 +60,8 @@ class FuseSplitRows(Pass):
             if symbol(kernel) not in calls or contraction_in(space, structures) is not None or 0 in space.extents:
                 remarks.declined(self, "not a reduction of rows that one launch computes", kernel)
                 continue
-            parts = row_parts(problem_of(kernel, space, structures), target) if space.reduced_dims else 1
+            problem = kernel_problem(kernel, (space, structures)) if space.reduced_dims else None
+            parts = row_parts(problem, target) if isinstance(problem, Problem) else 1
             if parts == 1:
                 remarks.declined(self, "no dynamic number of long rows that divide into equal parts", kernel)
                 continue

@@ -106,24 +106,30 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
     A second kernel takes one partial from each block that the device holds, so that long sums stay as they are. So do
     atomic additions, which leave `SUM_ROWS` rows of sums: a thread reads all of these in its columns at once.
     """
-    assert schedule.persistent_loop is not None  # the caller looked
-    persistent_loop = replace(
-        schedule.persistent_loop,
-        grid_reduction=grid_reduction,
-        chunk=schedule.persistent_loop.chunk if grid_reduction in SHARING else 0,
-    )
-    if grid_reduction == "last_block" and persistent_loop.period:
+    loop = schedule.persistent_loop
+    assert loop is not None  # the caller looked
+    tile, layout, reads = loop.second_stage_tile, loop.second_stage_layout, loop.second_stage_reads
+    blocks, period = loop.blocks, loop.period
+    if grid_reduction == "last_block" and period:
         # In a branch that one block takes ptxas has fewer registers for reads than in the whole kernel.
-        persistent_loop = replace(persistent_loop, second_stage_reads=max(1, persistent_loop.second_stage_reads // 2))
+        reads = max(1, reads // 2)
     if grid_reduction == "second_kernel":
         clusters = _clusters(schedule.layout, schedule.blocks_per_sm, target)
-        persistent_loop = replace(persistent_loop, blocks=clusters - clusters % persistent_loop.slices)
+        blocks = clusters - clusters % loop.slices
     if grid_reduction == "atomics":
-        tile, layout = _row_of_sums(schedule, persistent_loop.dims)
-        persistent_loop = replace(
-            persistent_loop, second_stage_tile=tile, second_stage_layout=layout, second_stage_reads=SUM_ROWS, period=0
-        )
-    return replace(schedule, persistent_loop=persistent_loop)
+        tile, layout = _row_of_sums(schedule, loop.dims)
+        reads, period = SUM_ROWS, 0
+    changed = replace(
+        loop,
+        grid_reduction=grid_reduction,
+        chunk=loop.chunk if grid_reduction in SHARING else 0,
+        second_stage_tile=tile,
+        second_stage_layout=layout,
+        second_stage_reads=reads,
+        blocks=blocks,
+        period=period,
+    )
+    return replace(schedule, persistent_loop=changed)
 
 
 def _clusters(layout: BlockedLayout, blocks_per_sm: int, target: Target) -> int:

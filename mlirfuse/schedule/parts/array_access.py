@@ -8,7 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, prod
 
+from mlirfuse.schedule.kept import hashed_once
 
+
+@hashed_once
 @dataclass(frozen=True)
 class ArrayAccess:
     """An array that a kernel reads or writes. Axes along which it has one index, or the same for all, are left out.

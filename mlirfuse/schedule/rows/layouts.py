@@ -56,7 +56,8 @@ def unaligned_vector(problem: Problem) -> int:
 
 def spread_row(problem: Problem, split: Split) -> LayoutBuilder | None:
     """A row that is split up so, before small ones are stacked; None where a row is smaller than the split."""
-    warp = _spread_over_blocks(problem, replace(split, warps=1, rows=1))
+    of_one_warp = Split(1, split.cluster, split.vector, split.lanes, split.line, split.across)
+    warp = _spread_over_blocks(problem, of_one_warp)
     if warp is None:
         return None
     fill = warp.copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, prod
 
@@ -49,7 +49,7 @@ class Traffic:
         )
 
 
-def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: Sequence[int], device: Device) -> Traffic:
+def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: tuple[int, ...], device: Device) -> Traffic:
     """The accesses of a whole grid, one block a tile.
 
     Of arrays that are broadcast, such as weights, an SM's blocks read the same elements: from its L1, where all of
@@ -63,19 +63,32 @@ def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: Sequence
     """
     blocks = tiles(extents, schedule.tile, range(len(extents)))
     sms = min(blocks, device.machine.sms)
-    total, again, operands = Traffic(), 0.0, 0
+    read = written = l1 = shared = instructions = again = 0.0
+    operands = 0
     for array in arrays:
-        moved = _of_block(array, layout_of(schedule, array), schedule, extents, blocks)
-        own = array.bytes * array.elements(extents)
-        if not array.written and moved.read > own * sms:
-            again += moved.read - own * sms
+        layout = layout_of(schedule, array)
+        moved = _of_block(array, layout, schedule.layout, schedule.tile, schedule.flat, extents, blocks)
+        own, of_blocks = _bytes(array, extents), moved.read
+        if not array.written and of_blocks > own * sms:
+            again += of_blocks - own * sms
             operands += own
-            moved = replace(moved, read=own * sms)
-        total += moved
-    return replace(total, read=total.read + again * missing(operands, device.target.shared_per_sm))
+            of_blocks = own * sms
+        read += of_blocks
+        written += moved.written
+        l1 += moved.l1
+        shared += moved.shared
+        instructions += moved.instructions
+    read += again * missing(operands, device.target.shared_per_sm)
+    return Traffic(read, written, l1, shared, instructions)
 
 
-def strided(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> Traffic:
+@lru_cache(maxsize=1024)
+def _bytes(array: ArrayAccess, extents: tuple[int, ...]) -> int:
+    """Bytes that a space reads or writes of an array."""
+    return array.bytes * array.elements(extents)
+
+
+def strided(schedule: Schedule, problem: Problem, extents: tuple[int, ...]) -> Traffic:
     """What accesses to arrays of the whole space add that are not contiguous along the layout's vectors.
 
     Beyond the bytes of the arrays, and beyond instructions that access whole vectors. For a layout that reaches all
@@ -84,7 +97,8 @@ def strided(schedule: Schedule, problem: Problem, extents: Sequence[int]) -> Tra
     total = Traffic()
     for array in strided_arrays(problem):
         blocks = tiles(extents, schedule.tile, range(len(extents))) * schedule.layout.cluster
-        moved = _of_block(array, schedule.layout, schedule, extents, blocks)
+        layout = schedule.layout
+        moved = _of_block(array, layout, layout, schedule.tile, schedule.flat, extents, blocks)
         elements = prod(extents)
         own = elements * array.bytes
         total += Traffic(
@@ -120,12 +134,19 @@ def _run_layout(layout: BlockedLayout, vector: int) -> BlockedLayout:
     return BlockedLayout(*factors)
 
 
+@lru_cache(maxsize=4096)  # windows are many equal arrays, and loops with several second stages have one layout
 def _of_block(
-    array: ArrayAccess, layout: BlockedLayout, schedule: Schedule, extents: Sequence[int], blocks: int
+    array: ArrayAccess,
+    layout: BlockedLayout,
+    tiled: BlockedLayout,
+    tile: tuple[int, ...],
+    flat: bool,
+    extents: tuple[int, ...],
+    blocks: int,
 ) -> Traffic:
-    """One array's share."""
+    """One array's share, which is accessed in a layout, by blocks whose tiles have the same or another one."""
     steps = array.steps(extents)
-    is_flat = schedule.flat and layout != schedule.layout
+    is_flat = flat and layout != tiled
     width = max(layout.vector) if is_flat else thread_access(array, layout, extents)
     lanes = tuple(
         (layout.lanes[d], steps.get(d, 0) * layout.step(d) * array.bytes)
@@ -137,14 +158,14 @@ def _of_block(
     held = held_elements(array, layout)
     warps = layout.threads // WARP
     each = held / width * warps * blocks
-    covered = array.elements(schedule.tile) * blocks * array.bytes
-    run = array.run(schedule.tile, extents) * array.bytes
-    inside = prod(min(extents[d], schedule.tile[d]) / schedule.tile[d] for d in array.dims)
+    covered = array.elements(tile) * blocks * array.bytes
+    run = array.run(tile, extents) * array.bytes
+    inside = prod(min(extents[d], tile[d]) / tile[d] for d in array.dims)
     shared = 0.0
-    if layout != schedule.layout:
-        shared = _through_shared(layout, schedule.layout, array) * warps * blocks
+    if layout != tiled:
+        shared = _through_shared(layout, tiled, array) * warps * blocks
     # Elements of flat tiles are accessed one by one on the other side of shared memory.
-    issued = each + (held_elements(array, schedule.layout) * warps * blocks if is_flat else 0)
+    issued = each + (held_elements(array, tiled) * warps * blocks if is_flat else 0)
     if array.written:
         # Parts of a sector that different instructions write go to the L2 one by one, unless the SM gathers them.
         run = width if is_flat else _run(array, layout, extents)
@@ -164,6 +185,7 @@ def _of_block(
     return Traffic(read=covered * inside * waste, l1=each * lines * LINE, shared=shared, instructions=issued)
 
 
+@lru_cache(maxsize=4096)  # as many predictions and proposals ask for the same
 def held_elements(array: ArrayAccess, layout: BlockedLayout) -> int:
     """Elements that a thread accesses: of windows, those of neighbouring elements of the space together."""
     pieces = [1 if layout.is_alone([d]) else layout.fragments(d) // layout.neighbours(d) for d in range(layout.rank)]
@@ -172,7 +194,8 @@ def held_elements(array: ArrayAccess, layout: BlockedLayout) -> int:
     return array.elements(sides) * prod(pieces[d] for d in along)
 
 
-def thread_access(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> int:
+@lru_cache(maxsize=4096)
+def thread_access(array: ArrayAccess, layout: BlockedLayout, extents: tuple[int, ...]) -> int:
     """Elements of one access to what a thread has side by side in memory."""
     run = _run(array, layout, extents)
     aligned = gcd(WIDEST_ACCESS, array.alignment)

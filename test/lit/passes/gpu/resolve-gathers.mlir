@@ -90,18 +90,19 @@ gpu.module @checks {
 
 // -----
 
-// Where one view reads what lies beside an index, another access has that index, which is inside: no check, and the same
-// index, for the loads to be one.
+// Where one view reads what lies beside an index, another access has that index, which is inside: no check, and one load
+// for both.
 // CHECK-LABEL: gpu.func @neighbours
 // CHECK-NOT: arith.cmpi
 // CHECK: %[[I:.*]] = arith.index_cast %{{.*}} : i32 to index
-// CHECK: memref.load %arg0[%[[I]]]
-// CHECK-NOT: arith.cmpi
-// CHECK: memref.load %arg0
+// CHECK: %[[V:.*]] = memref.load %arg0[%[[I]]]
+// CHECK-NOT: memref.load
 // CHECK: arith.addi %{{.*}}, %c2_i32
 // CHECK: arith.cmpi ult
 // CHECK: memref.load %arg0
 // CHECK: arith.select
+// CHECK-NOT: memref.load
+// CHECK: arith.addf %[[V]], %[[V]]
 gpu.module @neighbours {
   gpu.func @neighbours(%x: memref<8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) kernel {
     %t = gpu.thread_id x
@@ -207,9 +208,7 @@ gpu.module @bounded {
 // CHECK: %[[AT:.*]] = arith.addi %[[INDEX]], %c1{{.*}} : index
 // CHECK: memref.load %arg0[%[[AT]], %c0{{.*}}]
 // CHECK-NOT: arith.remui
-// CHECK: %[[HALF:.*]] = arith.divui %{{.*}}, %c2_i32
-// CHECK: %[[INDEX:.*]] = arith.index_cast %[[HALF]] : i32 to index
-// CHECK: %[[AT:.*]] = arith.addi %[[INDEX]], %c1{{.*}} : index
+// CHECK-NOT: arith.divui
 // CHECK: memref.load %arg0[%[[AT]], %c1{{.*}}]
 gpu.module @divided {
   gpu.func @divided(%x: memref<9x2xf32>, %y: memref<16xf32>) kernel {
@@ -226,6 +225,43 @@ gpu.module @divided {
     %1 = memref.load %view[%b] : memref<16xf32, strided<[3]>>
     memref.store %0, %y[%a] : memref<16xf32>
     memref.store %1, %y[%b] : memref<16xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Overlapping windows of one block share their loads up to a store, which may write what they read, and nothing with
+// other blocks.
+// CHECK-LABEL: gpu.func @windows
+// CHECK: %[[I:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: %[[AT:.*]] = arith.addi %[[I]], %c1{{.*}} : index
+// CHECK: %[[V:.*]] = memref.load %arg0[%[[AT]]]
+// CHECK-NOT: load
+// CHECK: memref.store %[[V]], %arg1
+// CHECK-NOT: arith.index_cast
+// CHECK: %[[W:.*]] = memref.load %arg0[%[[AT]]]
+// CHECK-NEXT: memref.store %[[W]], %arg1
+// CHECK: scf.if
+// CHECK: arith.index_cast
+// CHECK: memref.load %arg0
+gpu.module @windows {
+  gpu.func @windows(%x: memref<8xf32>, %y: memref<8xf32>, %b: i1) kernel {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 4, 4>, ranks = array<i64: 1, 1>, map = affine_map<(p, r) -> (p + r)>}
+        : (memref<8xf32>) -> memref<4x4xf32, strided<[3, 3]>>
+    %next = arith.addi %t, %c1 : index
+    %0 = memref.load %view[%t, %c1] : memref<4x4xf32, strided<[3, 3]>>
+    %1 = memref.load %view[%next, %c0] : memref<4x4xf32, strided<[3, 3]>>
+    memref.store %1, %y[%t] : memref<8xf32>
+    %2 = memref.load %view[%next, %c0] : memref<4x4xf32, strided<[3, 3]>>
+    memref.store %2, %y[%next] : memref<8xf32>
+    scf.if %b {
+      %3 = memref.load %view[%next, %c0] : memref<4x4xf32, strided<[3, 3]>>
+      memref.store %3, %y[%t] : memref<8xf32>
+    }
     gpu.return
   }
 }
