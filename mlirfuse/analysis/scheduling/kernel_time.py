@@ -19,7 +19,7 @@ from mlirfuse.machine.model import MachineModel
 from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
-from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.predict.counts.accesses import missing
 from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
 from mlirfuse.schedule.predict.pricing import US
 from mlirfuse.schedule.problem import Problem

@@ -243,8 +243,7 @@ def _loses(schedule: Schedule, others: Sequence[Schedule], ranked: Mapping[Sched
     """Whether the first of other schedules is predicted to take clearly longer, or there is none, and threads of the
     schedule copy operands themselves.
     """
-    assert schedule.contraction is not None
-    if schedule.contraction.family.is_asynchronous or schedule not in ranked:
+    if schedule.contraction_part.family.is_asynchronous or schedule not in ranked:
         return False
     return not others or ranked[others[0]] > RESOLUTION * ranked[schedule]
 
@@ -276,6 +275,5 @@ def _lean_contractions(attempts: Sequence[Attempt], ranked: Sequence[Schedule]) 
 
 def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
     """Registers that a thread has beside its sums."""
-    assert schedule.contraction is not None
-    family = family_schedules(schedule.contraction.instruction)
+    family = family_schedules(schedule.contraction_part.instruction)
     return family.spare_registers(joined_schedule(schedule, problem), problem, target)

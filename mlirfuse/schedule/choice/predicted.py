@@ -26,6 +26,10 @@ class Candidate:
     schedule: Schedule
     prediction: Prediction
 
+    @property
+    def microseconds(self) -> float:
+        return self.prediction.microseconds
+
 
 def prediction_of(schedule: Schedule, problem: AnyProblem, machine: MachineModel) -> Prediction:
     """The prediction of a schedule for a problem with or without a contraction."""
@@ -35,7 +39,7 @@ def prediction_of(schedule: Schedule, problem: AnyProblem, machine: MachineModel
 
 
 def predicted_candidates(
-    problem: AnyProblem, sized: AnyProblem, target: Target, machine: MachineModel
+    problem: AnyProblem, sized: AnyProblem, target: Target, machine: MachineModel, grid_reduction: str = "auto"
 ) -> list[Candidate]:
     """The distinct candidates of all families, the fastest by prediction first.
 
@@ -44,13 +48,14 @@ def predicted_candidates(
         sized: the same with the extents of a call, which times are predicted for.
         target: the architecture.
         machine: the speeds of the device.
+        grid_reduction: as of `proposals`.
     """
     if isinstance(problem, Problem):
-        found = [(proposal.family, proposal.schedule) for proposal in proposals(problem, target)]
+        found = [(proposal.family, proposal.schedule) for proposal in proposals(problem, target, grid_reduction)]
     else:
         found = [(_instruction(schedule), schedule) for schedule in dict.fromkeys(candidates(problem, target))]
     made = [Candidate(family, schedule, prediction_of(schedule, sized, machine)) for family, schedule in found]
-    return sorted(made, key=lambda candidate: candidate.prediction.microseconds)
+    return sorted(made, key=lambda candidate: candidate.microseconds)
 
 
 def with_elements(problem: AnyProblem, elements: int) -> AnyProblem:
@@ -109,5 +114,27 @@ def _rate(problem: AnyProblem, machine: MachineModel) -> float:
 
 
 def _instruction(schedule: Schedule) -> str:
-    assert schedule.contraction is not None
-    return schedule.contraction.instruction
+    return schedule.contraction_part.instruction
+
+
+def ranked(
+    problem: AnyProblem, target: Target, machine: MachineModel, elements: int, grid_reduction: str
+) -> list[Candidate]:
+    """The candidates that combine partials as is asked, the fastest by prediction first: the order of tuning.
+
+    Args:
+        problem: the scheduling problem of a kernel.
+        target: the architecture that schedules must be legal for.
+        machine: the speeds of the device.
+        elements: of the iteration space of a kernel without contractions, where its extents are known at run time.
+        grid_reduction: how partials are to be combined; `auto` is all ways but atomic additions.
+    """
+    sized = with_extents(problem, elements) if isinstance(problem, Problem) else problem
+    found = predicted_candidates(problem, sized, target, machine, grid_reduction)
+    return [candidate for candidate in found if _combines(candidate.schedule, grid_reduction)]
+
+
+def _combines(schedule: Schedule, grid_reduction: str) -> bool:
+    """Whether a schedule combines partials as was asked, if it has any."""
+    loop = schedule.persistent_loop
+    return loop is None or grid_reduction in ("auto", loop.grid_reduction)

@@ -7,18 +7,15 @@ thread asks for all of its own before it adds the first.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import gcd
+from typing import Any
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.parts.persistent_loop import SHARING, SUM_ROWS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target
-
-SLICE_BYTES = 32
-"""Bytes of a row of partials that a block reads at least: a sector of the L2."""
+from mlirfuse.target import SECTOR, Target
 
 READ_REGISTERS = 64
 """Registers for the partials that a thread has asked for, at most; at most half of those that a thread may have."""
@@ -29,13 +26,6 @@ SINGLE_READS = 0.75
 KNOWN_CLUSTER = 2
 """Blocks of a cluster up to which all SMs hold blocks of whole clusters: GPCs have pairs of SMs (TPCs), but differ in
 how many, so that of larger clusters some SMs are left over."""
-
-PERIOD = 32
-"""Tiles that a block adds up one by one before it stores a partial, where sums leave as wide as they are added up.
-
-Of N random numbers, sums of n each that are added pairwise have the error variance of n / 2 + log2(N / n) roundings of
-the whole; a pairwise sum of all has log2(N). Sums that leave narrower are rounded far more coarsely in the end.
-"""
 
 
 def choose_second_stage(
@@ -64,12 +54,8 @@ def choose_second_stage(
         width = extents[columns] or 1
         fill = LayoutBuilder(extents, columns, gcd(width, 4))
         fill.blocks[columns] = layout.cluster
-        lanes = max(
-            SLICE_BYTES // (4 * fill.vector[columns]), -(-width // (fill.vector[columns] * blocks * layout.cluster))
-        )
-        while fill.lanes[columns] < lanes and fill.lanes_left > 1 and fill.left(columns) > 1:
-            fill.lanes[columns] *= 2
-            fill.lanes_left //= 2
+        vector = fill.vector[columns]
+        fill.add_lanes(columns, most=max(SECTOR // (4 * vector), -(-width // (vector * blocks * layout.cluster))))
     fill.rest_of_lanes(first)
     fill.warps[first] = layout.threads // WARP
     second_stage = fill.layout()
@@ -104,24 +90,19 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
     A second kernel takes one partial from each block that the device holds, so that long sums stay as they are. So do
     atomic additions, which leave `SUM_ROWS` rows of sums: a thread reads all of these in its columns at once.
     """
-    assert schedule.persistent_loop is not None  # the caller looked
-    persistent_loop = replace(
-        schedule.persistent_loop,
-        grid_reduction=grid_reduction,
-        chunk=schedule.persistent_loop.chunk if grid_reduction in SHARING else 0,
-    )
-    if grid_reduction == "last_block" and persistent_loop.period:
+    loop = schedule.loop_part
+    changes: dict[str, Any] = {"chunk": loop.chunk if grid_reduction in SHARING else 0}
+    if grid_reduction == "last_block" and loop.period:
         # In a branch that one block takes ptxas has fewer registers for reads than in the whole kernel.
-        persistent_loop = replace(persistent_loop, second_stage_reads=max(1, persistent_loop.second_stage_reads // 2))
+        changes["second_stage_reads"] = max(1, loop.second_stage_reads // 2)
     if grid_reduction == "second_kernel":
         clusters = _clusters(schedule.layout, schedule.blocks_per_sm, target)
-        persistent_loop = replace(persistent_loop, blocks=clusters - clusters % persistent_loop.slices)
+        changes["blocks"] = clusters - clusters % loop.slices
     if grid_reduction == "atomics":
-        tile, layout = _row_of_sums(schedule, persistent_loop.dims)
-        persistent_loop = replace(
-            persistent_loop, second_stage_tile=tile, second_stage_layout=layout, second_stage_reads=SUM_ROWS, period=0
-        )
-    return replace(schedule, persistent_loop=persistent_loop)
+        tile, layout = _row_of_sums(schedule, loop.dims)
+        changes |= {"second_stage_tile": tile, "second_stage_layout": layout}
+        changes |= {"second_stage_reads": SUM_ROWS, "period": 0}
+    return schedule.with_loop(grid_reduction=grid_reduction, **changes)
 
 
 def _clusters(layout: BlockedLayout, blocks_per_sm: int, target: Target) -> int:
@@ -133,12 +114,11 @@ def _row_of_sums(schedule: Schedule, dims: tuple[int, ...]) -> tuple[tuple[int, 
     """A tile of one row along the looped dimensions over all threads of the persistent loop, and its layout."""
     loop_layout = schedule.layout
     extents = [1 if d in dims else n for d, n in enumerate(schedule.tile)]
-    kept = sorted((d for d in range(len(extents)) if d not in dims), key=lambda d: (d != loop_layout.vector_dim, -d))
+    kept = sorted(set(range(len(extents))) - set(dims), key=lambda d: (d != loop_layout.vector_dim, -d))
     columns = kept[0] if kept else dims[0]
     fill = LayoutBuilder(extents, columns, gcd(extents[columns], 4))
     fill.blocks = list(loop_layout.blocks)
-    for dim in kept:
-        fill.add_lanes(dim)
+    fill.add_lanes(*kept)
     fill.rest_of_lanes(dims[0])
     warps = loop_layout.threads // WARP
     for dim in kept:

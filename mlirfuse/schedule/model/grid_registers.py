@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.loop_tiles import padding, unrolled_rows
+from mlirfuse.schedule.model.loops import padding, unrolled_rows
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 
 BREADTH_BASE, BREADTH_ELEMENT = 16, 2.1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.schedule.orders.layouts import layouts
-from mlirfuse.schedule.orders.tiles import orders, tiles
+from mlirfuse.schedule.orders.tiles import layouts, orders, tiles
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -37,9 +37,7 @@ def ordered_candidates(problem: Problem) -> Iterator[Schedule]:
         yield from _rows(problem)
         return
     for tile in tiles(problem, found[:3]):
-        elements = 1
-        for side in tile:
-            elements *= side
+        elements = prod(tile)
         for threads in THREADS:
             if FEWEST * threads <= elements and elements * problem.read_bytes <= MOST_BYTES * threads:
                 yield from _of_tile(problem, found, tile, threads)
@@ -53,13 +51,12 @@ def _rows(problem: Problem) -> Iterator[Schedule]:
     for rows in ROWS:
         fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
         fill.add_lanes(problem.vector_dim)
-        fill.add_warps(problem.vector_dim, THREADS[0] // WARP)
+        fill.add_warps(problem.vector_dim, most=THREADS[0] // WARP)
         fill.rest_of_lanes(outer[-1])
-        fill.add_warps(outer[-1], THREADS[0] // WARP)
-        fill.repeats[outer[-1]] = min(rows, fill.left(outer[-1]))
+        fill.add_warps(outer[-1], most=THREADS[0] // WARP)
+        fill.add_repeats(outer[-1], most=rows)
         layout = fill.layout()
-        sides = zip(layout.extents, problem.extents, strict=True)
-        yield Schedule(tuple(min(n, extent or n) for n, extent in sides), layout)
+        yield Schedule(problem.tile_of(layout), layout)
 
 
 def _of_tile(
@@ -79,10 +76,7 @@ def _staged(
     """With arrays of another order through shared memory."""
     inner = tuple(d for d in order if tile[d] > 1)
     held = sum(a.bytes for a in problem.whole_arrays if a.order == order)
-    elements = 1
-    for side in tile:
-        elements *= side
-    if not inner or held * elements > MOST_SHARED:
+    if not inner or held * prod(tile) > MOST_SHARED:
         return
     for across in layouts(problem, order, tile, layout.threads):
         if across != layout:

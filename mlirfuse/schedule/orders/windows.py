@@ -7,8 +7,7 @@ from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.orders.candidates import FEWEST, THREADS
-from mlirfuse.schedule.orders.layouts import ordered_layout, widest
-from mlirfuse.schedule.orders.tiles import SMALL, grown_tiles
+from mlirfuse.schedule.orders.tiles import SMALL, grown_tiles, ordered_layout, widest
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 
@@ -58,10 +57,10 @@ def _holding(problem: Problem, found: Sequence[tuple[int, ...]], small: frozense
 
 def _is_held(problem: Problem, layout: BlockedLayout) -> bool:
     """Whether a thread can hold what it reads: so many bytes, or one window, however wide."""
-    held = [layout.fragments(d) * layout.vector[d] for d in range(problem.rank)]
+    held = [layout.held([d]) for d in range(problem.rank)]
     if all(n <= SMALL for d, n in enumerate(held) if d not in problem.reduced) and prod(held) <= MOST_REDUCED:
         return True
-    return sum(a.bytes * prod(held[d] for d in a.dims) for a in problem.arrays if not a.written) <= MOST_BYTES
+    return sum(a.bytes * prod(held[d] for d in a.dims) for a in problem.reads) <= MOST_BYTES
 
 
 def _layouts(

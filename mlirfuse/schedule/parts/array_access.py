@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -108,6 +108,11 @@ class ArrayAccess:
             if here < extents[d]:
                 break
         return run
+
+
+def bytes_of(arrays: Iterable[ArrayAccess], sides: Sequence[int]) -> int:
+    """Bytes of some arrays that a box of the space reads or writes, by the box's sides."""
+    return sum(array.bytes * array.elements(sides) for array in arrays)
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
@@ -43,8 +42,7 @@ def register_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedu
     if not problem.reduced or not problem.shares_reads:
         return
     for layout in dict.fromkeys(_layouts(problem)):
-        tile = tuple(min(n, extent or n) for n, extent in zip(layout.extents, problem.extents, strict=True))
-        schedule = Schedule(tile, layout, "multi_pass")
+        schedule = Schedule(problem.tile_of(layout), layout, "multi_pass")
         if leaves_remainders(schedule, problem) or registers(problem, layout) > MOST_REGISTERS:
             continue
         if not check_schedule(schedule, problem.extents, problem.reduced, target):
@@ -55,10 +53,8 @@ def registers(problem: Problem, layout: BlockedLayout) -> float:
     """Registers of a thread for partial results, and for what it reads in a step."""
     # What is reduced of extents that are known at run time is added up in two levels.
     levels = 2 if any(problem.extents[d] is None for d in problem.reduced) else 1
-    results = [
-        part.bytes * prod(layout.fragments(d) * layout.vector[d] for d in part.kept) for part in problem.reductions
-    ]
-    read = [max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in problem.arrays if not a.written]
+    results = [part.bytes * layout.held(part.kept) for part in problem.reductions]
+    read = [max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in problem.reads]
     return problem.register_scale * (levels * sum(results) + sum(read)) / REGISTER_BYTES
 
 
@@ -67,8 +63,8 @@ def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
     what is reduced.
     """
     inner, vector = problem.vector_dim, problem.vector
-    kept = sorted(problem.whole - problem.reduced, key=lambda d: (d != inner, -d))
-    reads = [a for a in problem.arrays if not a.written and a.dims]
+    kept, reduced = problem.outwards(problem.whole - problem.reduced), problem.outwards(problem.reduced)
+    reads = [a for a in problem.reads if a.dims]
     reused = [d for d in kept if any(d not in a.dims for a in reads)]
     if inner in problem.reduced:
         vector = 1  # each element of a vector would have partial results of its own
@@ -76,7 +72,6 @@ def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
         contiguous = [n * SECTOR // narrowest for n in (1, 2) if n * SECTOR // narrowest <= WARP]
     else:
         contiguous = [WARP, WARP // 4]
-    reduced = sorted(problem.reduced, key=lambda d: (d != inner, -d))
     for sides in _register_tiles(problem, reused):
         if sides[inner] % vector:
             continue
@@ -84,14 +79,12 @@ def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
             fill = LayoutBuilder(problem.extents, inner, vector)
             for d, side in enumerate(sides):
                 fill.repeats[d] = side // fill.vector[d]
-            fill.add_lanes(inner, lanes)
-            _deal_lanes(fill, [d for d in reused if d != inner] or reused)
-            for d in (*kept, *reduced):
-                fill.add_lanes(d)
+            fill.add_lanes(inner, most=lanes)
+            fill.deal_lanes([d for d in reused if d != inner] or reused)
+            fill.add_lanes(*kept, *reduced)
             fill.rest_of_lanes(inner)
-            _deal_warps(fill, reduced if apart else reused, warps)
-            for d in (*kept, *reduced):
-                fill.add_warps(d, warps)
+            fill.deal_warps(reduced if apart else reused, most=warps)
+            fill.add_warps(*kept, *reduced, most=warps)
             yield fill.layout()
 
 
@@ -106,24 +99,3 @@ def _register_tiles(problem: Problem, reused: Sequence[int]) -> Iterator[list[in
                 fits = all(n <= (e or n) for n, e in zip(sides, problem.extents, strict=True))
                 if fits and FEWEST_RESULTS <= one * other <= MOST_RESULTS:
                     yield sides
-
-
-def _deal_lanes(fill: LayoutBuilder, dims: Sequence[int]) -> None:
-    """Doubles the lanes along each of the dimensions in turn, as far as these have work."""
-    while fill.lanes_left > 1:
-        before = fill.lanes_left
-        for d in dims:
-            fill.add_lanes(d, 2 * fill.lanes[d])
-        if fill.lanes_left == before:
-            return
-
-
-def _deal_warps(fill: LayoutBuilder, dims: Sequence[int], most: int) -> None:
-    """The same of a block's warps."""
-    while prod(fill.warps) < most:
-        before = prod(fill.warps)
-        for d in dims:
-            if prod(fill.warps) < most and fill.left(d) > 1:
-                fill.warps[d] *= 2
-        if prod(fill.warps) == before:
-            return

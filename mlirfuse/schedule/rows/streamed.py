@@ -7,7 +7,7 @@ along what is kept have nothing to exchange; warps along what is reduced make mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -117,29 +117,19 @@ def _contiguous_lanes(problem: Problem) -> set[int]:
 def _schedule(problem: Problem, split: _Split) -> Schedule:
     """The schedule of a split; what finds no room along its dimensions goes to the others."""
     fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-    inner = sorted(range(problem.rank), key=lambda d: (d != problem.vector_dim, -d))
-    reduced = [d for d in inner if d in problem.reduced]
-    kept = [d for d in inner if d not in problem.reduced]
-    fill.add_lanes(problem.vector_dim, split.contiguous)
-    others = [d for d in inner if d != problem.vector_dim]
-    for dim in others if split.along_memory else sorted(others, key=lambda d: d not in problem.reduced):
-        fill.add_lanes(dim)
-    fill.rest_of_lanes(inner[0])
-    _add_warps(fill, kept, split.kept)
-    _add_warps(fill, reduced, split.kept * split.reduced)
-    _add_warps(fill, kept, split.kept * split.reduced)
+    first, *others = problem.outwards(range(problem.rank))
+    reduced = problem.outwards(problem.reduced)
+    kept = [d for d in (first, *others) if d not in problem.reduced]
+    fill.add_lanes(first, most=split.contiguous)
+    fill.add_lanes(*(others if split.along_memory else sorted(others, key=lambda d: d not in problem.reduced)))
+    fill.rest_of_lanes(first)
+    fill.add_warps(*kept, most=split.kept)
+    fill.add_warps(*reduced, *kept, most=split.kept * split.reduced)
     for dim in (*reduced, *kept):
         room = split.fragments // prod(fill.repeats)
         fill.repeats[dim] *= 1 << min(room, fill.left(dim)).bit_length() - 1
     layout = fill.layout()
-    tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
-    return Schedule(tile, layout, "multi_pass")
-
-
-def _add_warps(fill: LayoutBuilder, dims: Iterable[int], most: int) -> None:
-    """Adds warps along dimensions, one after the other, up to `most` of the block."""
-    for dim in dims:
-        fill.add_warps(dim, most)
+    return Schedule(problem.tile_of(layout), layout, "multi_pass")
 
 
 def _leaves_sms_idle(schedule: Schedule, problem: Problem, target: Target) -> bool:

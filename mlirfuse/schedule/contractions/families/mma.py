@@ -11,15 +11,13 @@ from mlirfuse.schedule.contractions.step_times import (
     COMPUTED_INSTRUCTIONS,
     StepTimes,
     arrival_seconds,
+    check_fragments,
     computed_elements,
     copying_seconds,
+    product_flops,
     staged_seconds,
     tensor_rate,
     thread_copies,
-)
-from mlirfuse.schedule.contractions.tensor_cores import (
-    check_fragments,
-    product_flops,
     unsupported_type,
 )
 from mlirfuse.schedule.layout import WARP, BlockedLayout

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from math import prod
 
-from mlirfuse.schedule.model.loop_loads import steps_at_once
+from mlirfuse.schedule.model.loops import steps_at_once
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.predict.counts.accesses import strided
-from mlirfuse.schedule.predict.counts.exchanges import exchanges
+from mlirfuse.schedule.predict.counts.accesses import add_strided, columns_traffic, missing
 from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
     add_repeated,
     add_shared_elements,
-    add_strided,
+    exchanges,
     own_waits,
 )
-from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic, missing
 from mlirfuse.schedule.predict.counts.space import (
     accesses,
     arrays,
@@ -50,7 +48,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     again = reductions - 1 + (1 if written or problem.live_bytes else 0)
     on_chip = schedule.persistence == "shared"
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
-    carried = prod([layout.vector[d] * layout.repeats[d] for d in outer])  # a partial result each
+    carried = layout.held(outer)  # a partial result each
     reads, writes = arrays(problem)
     step = (problem.instructions + ACCESS_INSTRUCTIONS * accesses(reads, width)) * layout.elements_per_thread
     at_once = min(steps, steps_at_once(layout.elements_per_thread / width, step))
@@ -78,7 +76,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.l2_rounds = more * (far - farther)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
     count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
-    count += add_strided(work, strided(schedule, problem, extents), reads=1 + again * far, passes=1 + again) / covered
+    count += add_strided(work, schedule, problem, extents, reads=1 + again * far, passes=1 + again) / covered
     add_elements(work, problem, covered, count)
     add_shared_elements(work, problem, layout, steps)
     add_repeated(work, problem, covered)

@@ -11,8 +11,12 @@ from mlirfuse.schedule.contractions.stages import block_bytes
 from mlirfuse.schedule.contractions.step_times import StepTimes
 from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS, accumulator_registers
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.predict.counts.epilogues import epilogue_seconds, issue_seconds, special_seconds
-from mlirfuse.schedule.predict.counts.split_sums import meeting_seconds
+from mlirfuse.schedule.predict.counts.contractions import (
+    epilogue_seconds,
+    issue_seconds,
+    meeting_seconds,
+    special_seconds,
+)
 from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction, mean
 from mlirfuse.schedule.predict.pricing import US
@@ -58,8 +62,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
 
 def _resident(schedule: Schedule, problem: ContractionProblem, machine: MachineModel) -> int:
     """Blocks that an SM holds at once; of asynchronous families as many as the schedule asks for, with all of it."""
-    contraction, layout = schedule.contraction, schedule.layout
-    assert contraction is not None
+    contraction, layout = schedule.contraction_part, schedule.layout
     if contraction.family.is_asynchronous:
         return max(1, schedule.blocks_per_sm)
     registers = accumulator_registers(layout, problem.accumulator.bytes) + OTHER_REGISTERS

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-from mlirfuse.schedule.predict.counts.accesses import strided
-from mlirfuse.schedule.predict.counts.exchanges import exchanges
-from mlirfuse.schedule.predict.counts.instructions import add_exchanges, add_strided, has_strides_of_run_time
-from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.predict.counts.accesses import add_strided, missing
+from mlirfuse.schedule.predict.counts.instructions import add_exchanges, exchanges, has_strides_of_run_time
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
@@ -79,7 +77,7 @@ def _traffic(
     reads, writes = arrays(problem)
     visits = (own.first_bytes + own.second_bytes) / problem.read_bytes if problem.read_bytes else 1.0
     count = accesses(reads, max(schedule.layout.vector)) * visits + accesses(writes, max(schedule.layout.vector))
-    count += add_strided(work, strided(schedule, problem, extents), reads=visits, passes=visits) / total
+    count += add_strided(work, schedule, problem, extents, reads=visits, passes=visits) / total
     work.instructions += total * count * ACCESS_INSTRUCTIONS
 
 

@@ -6,15 +6,15 @@ from functools import lru_cache
 from math import ceil, prod
 
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
-from mlirfuse.schedule.predict.counts.accesses import strided
-from mlirfuse.schedule.predict.counts.exchanges import exchanges, shared_out
+from mlirfuse.schedule.predict.counts.accesses import add_strided
 from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
     add_repeated,
-    add_strided,
+    exchanges,
     has_strides_of_run_time,
     own_waits,
+    shared_out,
 )
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.counts.windows import add_sliding_elements, add_sliding_traffic, shares
@@ -85,7 +85,7 @@ def _steps(
     else:
         reads, writes = arrays(problem)
         count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
-        count += add_strided(work, strided(schedule, problem, known_extents(problem))) / covered
+        count += add_strided(work, schedule, problem, known_extents(problem)) / covered
         add_elements(work, problem, covered, count)
     each: float = STEP_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0)
     if plan.period:

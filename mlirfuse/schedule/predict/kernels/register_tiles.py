@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from mlirfuse.schedule.model.loop_loads import steps_at_once
+from mlirfuse.schedule.model.loops import steps_at_once
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access, traffic
-from mlirfuse.schedule.predict.counts.exchanges import exchanges
-from mlirfuse.schedule.predict.counts.instructions import add_exchanges, add_repeated, add_shared_elements
-from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.parts.array_access import bytes_of
+from mlirfuse.schedule.predict.counts.accesses import held_elements, missing, thread_access, traffic
+from mlirfuse.schedule.predict.counts.instructions import add_exchanges, add_repeated, add_shared_elements, exchanges
 from mlirfuse.schedule.predict.counts.space import known_extents, tiles
 from mlirfuse.schedule.predict.counts.windows import add_window_elements, moved_bytes
 from mlirfuse.schedule.predict.device import Device
@@ -29,12 +28,9 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     outer = [d for d in range(len(extents)) if d not in problem.reduced]
     clusters = tiles(extents, schedule.tile, outer)
     steps = tiles(extents, schedule.tile, problem.reduced)
-    arrays = [a for a in problem.arrays if not a.written]
-    carried = sum(
-        part.bytes * prod([layout.fragments(d) * layout.vector[d] for d in part.kept]) for part in problem.reductions
-    )
-    held = sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in arrays)
-    loads = [held_elements(a, layout) / thread_access(a, layout, extents) for a in arrays]
+    carried = sum(part.bytes * layout.held(part.kept) for part in problem.reductions)
+    held = sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in problem.reads)
+    loads = [held_elements(a, layout) / thread_access(a, layout, extents) for a in problem.reads]
     each, _ = problem.sliding_instructions
     at_once = min(steps, steps_at_once(max(loads), each * layout.elements_per_thread))
     needed = registers or round(BASE_REGISTERS + (carried + held * at_once) / REGISTER_BYTES)
@@ -46,7 +42,7 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
         device.sms(layout.cluster),
     )
     read, work.written = moved_bytes(problem, extents)
-    moved = traffic(schedule, arrays, extents, device)
+    moved = traffic(schedule, problem.reads, extents, device)
     passes = max(1, problem.dependent_reductions) + (1 if problem.live_bytes else 0)
     work.l2_read = passes * max(read, moved.read)
     work.l2_written = work.written
@@ -68,7 +64,7 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
 
 def _slab(problem: Problem, extents: tuple[int, ...]) -> int:
     """Bytes that blocks read again and again: all arrays, for one place along the dimensions that all of them have."""
-    arrays = [a for a in problem.arrays if not a.written and a.dims]
+    arrays = [a for a in problem.reads if a.dims]
     common = frozenset(range(problem.rank)).intersection(*(a.dims for a in arrays)) - problem.reduced
     sides = [1 if d in common else extent for d, extent in enumerate(extents)]
-    return sum(a.bytes * a.elements(sides) for a in arrays)
+    return bytes_of(arrays, sides)
