@@ -11,16 +11,14 @@ from dataclasses import replace
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.registers import MOST_ELEMENTS
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.orders.sliding import sliding_schedules, tap_bytes
-from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
+from mlirfuse.schedule.parts.transposed_tiles import MOST_TRANSPOSED, TransposedTiles
 from mlirfuse.schedule.problem import Problem, TransposedProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR, Target
-
-BLOCK_THREADS = (256, 128, 512)
-"""Threads of a block."""
 
 VECTORS = (1, 2, 4)
 """Vectors of a thread, which a block's width lies between."""
@@ -39,17 +37,8 @@ loads under way at once, and spills. Threads of a block that leaves each fewer r
 SIDE = 64
 """Elements of a tile's row, if these are a line: smaller tiles have too few loads under way."""
 
-MOST_SHARED = 48 << 10
-"""Bytes of a block's tiles in shared memory, so that four blocks fit an SM of sm_90."""
-
 MOST_WARPS = 16
 """Warps of a block."""
-
-MOST_ACROSS = 8
-"""Warps that share a row."""
-
-MOST_ELEMENTS = 64
-"""Elements of a thread, which has parts of one row or of a few."""
 
 
 def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
@@ -145,15 +134,10 @@ def _widths(vector: int) -> Iterator[int]:
 
 
 def transposed_schedule(problem: Problem, threads: int, most_read: int) -> Schedule | None:
-    """Square tiles whose rows are whole lines, along both dimensions in which arrays are contiguous.
+    """Square tiles whose rows are whole lines, along both dimensions in which arrays are contiguous; a block has so
+    many threads at most, each of which reads so many bytes at most.
 
-    Args:
-        problem: the kernel.
-        threads: of a block, at most.
-        most_read: bytes that a thread reads at most.
-
-    Returns:
-        The schedule; None where no array is transposed, or rows of one are shorter than a sector.
+    None where no array is transposed, or rows of one are shorter than a sector.
     """
     transposed = problem.transposed
     if transposed is None:
@@ -181,7 +165,7 @@ def transposed_schedule(problem: Problem, threads: int, most_read: int) -> Sched
 
 def _is_too_large(side: int, problem: Problem, transposed: TransposedProblem, threads: int, most_read: int) -> bool:
     elements = side * side
-    return elements * transposed.bytes > MOST_SHARED or elements // threads * problem.read_bytes > most_read
+    return elements * transposed.bytes > MOST_TRANSPOSED or elements // threads * problem.read_bytes > most_read
 
 
 def _power_of_two_from(extent: int | None) -> int:
@@ -194,16 +178,12 @@ def _layout(tile: list[int], along: int, across: int, vector: int, warps: int) -
 
     All numbers are powers of two, and a thread has a vector at least.
     """
-    rank = len(tile)
-    vectors, lanes, by_warp, repeats = ([1] * rank for _ in range(4))
-    vectors[along] = vector
-    lanes[along] = min(WARP, tile[along] // vector)
-    lanes[across] = WARP // lanes[along]
-    by_warp[across] = min(warps, tile[across] // lanes[across])
-    by_warp[along] = warps // by_warp[across]
-    for d in (along, across):
-        repeats[d] = tile[d] // (vectors[d] * lanes[d] * by_warp[d])
-    return BlockedLayout(tuple(vectors), tuple(lanes), tuple(by_warp), tuple(repeats), (1,) * rank)
+    fill = LayoutBuilder(tile, along, vector)
+    fill.add_lanes(along)
+    fill.rest_of_lanes(across)
+    fill.add_warps(across, along, most=warps)
+    fill.rest_in_repeats(across, along)
+    return fill.layout()
 
 
 def flat_schedules(problem: Problem) -> Iterator[Schedule]:
@@ -218,7 +198,7 @@ def flat_schedules(problem: Problem) -> Iterator[Schedule]:
     plain = all(a.is_contiguous and not a.windows for a in whole)
     if row is None or not plain or row % (WIDEST_ACCESS // min(a.bytes for a in whole)) == 0:
         return
-    for across in (n for n in range(1, MOST_ACROSS + 1) if row % n == 0 and row // n <= MOST_ELEMENTS):
+    for across in (n for n in range(1, MOST_WARPS + 1) if row % n == 0 and row // n <= MOST_ELEMENTS):
         down = 1
         while across * down <= MOST_WARPS and (rows is None or down == 1 or WARP * down <= rows):
             yield _schedule(problem, across, down)

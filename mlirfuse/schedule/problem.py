@@ -201,6 +201,18 @@ class Problem:
         hints = self.hints or (None,) * self.rank
         return tuple(hint if extent is None else extent for extent, hint in zip(self.extents, hints, strict=True))
 
+    @property
+    def grid_part(self) -> GridPersistentProblem:
+        """`grid_persistent`, of a kernel with one."""
+        assert self.grid_persistent is not None
+        return self.grid_persistent
+
+    @property
+    def loop_part(self) -> PersistentLoopProblem:
+        """`persistent_loop`, of a kernel with one."""
+        assert self.persistent_loop is not None
+        return self.persistent_loop
+
     @kept_property
     def whole(self) -> frozenset[int]:
         """The dimensions of more than one element."""

@@ -55,13 +55,7 @@ def best_parts(problem: Problem, target: Target, machine: MachineModel, dims: tu
     """The parts by which two kernels take the least predicted time; None where nothing may be divided.
 
     The problem's reductions must depend on no other, and nothing along what they reduce may depend on them. Extents
-    that are known at run time are assumed to be large (`predict/space.py`).
-
-    Args:
-        problem: the kernel's.
-        target: the architecture.
-        machine: the speeds of the device.
-        dims: that may be divided.
+    that are known at run time are assumed to be large (`predict/counts/space.py`). `dims` may be divided.
     """
     problem = with_extents(problem)
     if len({part.dims for part in problem.reductions if part.dims}) != 1:

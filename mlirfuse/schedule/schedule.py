@@ -278,11 +278,7 @@ def _check_persistent_loop(
 
 
 def _check_grid_persistent(
-    schedule: Schedule,
-    part: GridPersistent,
-    extents: tuple[int | None, ...],
-    reduced: frozenset[int],
-    target: Target,
+    schedule: Schedule, part: GridPersistent, extents: tuple[int | None, ...], reduced: frozenset[int], target: Target
 ) -> str | None:
     """What makes the schedule of a grid that visits its tiles twice illegal, or None."""
     if schedule.persistent_loop or schedule.contraction or schedule.shared_spill:

@@ -25,16 +25,7 @@ of the L2 that hold them; in between it grows with the square of the share of bl
 
 
 def choose_contraction(problem: ContractionProblem, target: Target, machine: MachineModel) -> Schedule:
-    """The fastest candidate.
-
-    Args:
-        problem: the contraction.
-        target: the architecture that schedules must be legal for.
-        machine: the speeds of the device.
-
-    Raises:
-        ScheduleError: no schedule fits, as of several products that share an operand.
-    """
+    """The fastest candidate; raises `ScheduleError` where none fits, as of several products that share an operand."""
     found = fastest_first(problem, target, machine)
     if not found:
         raise ScheduleError("no schedule fits the products of this kernel")

@@ -12,7 +12,7 @@ from mlirfuse.schedule.contractions.candidates import candidates
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
 from mlirfuse.schedule.predict.counts.space import with_extents
-from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.predict.work import US
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
@@ -43,12 +43,7 @@ def predicted_candidates(
 ) -> list[Candidate]:
     """The distinct candidates of all families, the fastest by prediction first.
 
-    Args:
-        problem: as the kernel is compiled, which schedules must be legal for.
-        sized: the same with the extents of a call, which times are predicted for.
-        target: the architecture.
-        machine: the speeds of the device.
-        grid_reduction: as of `proposals`.
+    Schedules are legal for the problem as the kernel is compiled; `sized`, which is timed, has the extents of a call.
     """
     if isinstance(problem, Problem):
         found = [(proposal.family, proposal.schedule) for proposal in proposals(problem, target, grid_reduction)]
@@ -74,12 +69,8 @@ def with_elements(problem: AnyProblem, elements: int) -> AnyProblem:
 
 
 def roofline(problem: AnyProblem, nbytes: float, machine: MachineModel) -> tuple[float, str]:
-    """The least microseconds of a kernel's work, and what bounds it: each array moves once, or its products.
-
-    Args:
-        problem: the kernel's, with the extents of a call.
-        nbytes: of its arguments and results.
-        machine: the speeds of the device.
+    """The least microseconds of a kernel's work, and what bounds it: its arguments and results, of so many bytes, move
+    once, or its products.
     """
     moving = US * nbytes / machine.dram_bandwidth
     multiplying = US * _operations(problem) / (machine.sms * _rate(problem, machine))
@@ -122,12 +113,8 @@ def ranked(
 ) -> list[Candidate]:
     """The candidates that combine partials as is asked, the fastest by prediction first: the order of tuning.
 
-    Args:
-        problem: the scheduling problem of a kernel.
-        target: the architecture that schedules must be legal for.
-        machine: the speeds of the device.
-        elements: of the iteration space of a kernel without contractions, where its extents are known at run time.
-        grid_reduction: how partials are to be combined; `auto` is all ways but atomic additions.
+    The iteration space of a kernel without contractions has so many elements, where its extents are known at run time.
+    `auto` is all ways to combine partials but atomic additions.
     """
     sized = with_extents(problem, elements) if isinstance(problem, Problem) else problem
     found = predicted_candidates(problem, sized, target, machine, grid_reduction)

@@ -16,9 +16,8 @@ from mlirfuse.schedule.grid.products import product_loops
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
-from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.orders.candidates import ordered_candidates
-from mlirfuse.schedule.orders.windows import window_candidates
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES
+from mlirfuse.schedule.orders.candidates import ordered_candidates, window_candidates
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import column_tile_schedules, row_candidates
 from mlirfuse.schedule.rows.chunked import (
@@ -32,8 +31,6 @@ from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
-CHUNK_THREADS = (128, 256, 512, 1024)
-
 
 @dataclass(frozen=True)
 class Proposal:
@@ -46,10 +43,7 @@ class Proposal:
 def proposals(problem: Problem, target: Target, grid_reduction: str = "auto") -> Iterator[Proposal]:
     """The legal schedules of every family for a kernel without contractions, each once.
 
-    Args:
-        problem: the kernel's iteration space and traffic.
-        target: the architecture.
-        grid_reduction: how the partials of persistent loops are combined; `auto` for all of `second_stages`.
+    Partials of persistent loops are combined as is asked; `auto` is all of `second_stages`.
     """
     yield from block_proposals(problem, target)
     for schedule in loops(problem, target):
@@ -97,7 +91,7 @@ def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
         yield shared
     rows_again = problem.live_bytes and problem.vector_dim in problem.reduced
     clusters = MULTI_PASS_CLUSTERS if rows_again else MULTI_PASS_CLUSTERS[:1]
-    for threads in CHUNK_THREADS:
+    for threads in (*BLOCK_THREADS, target.max_threads_per_block):
         found = [
             multi_pass_schedule(problem, target, threads=threads, vectors=vectors, cluster=cluster)
             for vectors in (1, 2, 4)

@@ -15,7 +15,7 @@ from mlirfuse.schedule.contractions.operand_sums import check_sums
 from mlirfuse.schedule.contractions.several import apart, joined, joined_schedule
 from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, block_bytes, fits_block
 from mlirfuse.schedule.contractions.thread_layouts import with_slices
-from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS
+from mlirfuse.schedule.model.registers import OTHER_REGISTERS
 from mlirfuse.schedule.model.residency import blocks_by_memory, resident_blocks
 from mlirfuse.schedule.parts.contraction import LONGEST_SUM, WHOLE
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -26,8 +26,6 @@ from mlirfuse.target.instructions import FAMILIES
 CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1), 128
 """Blocks of a cluster, whose tiles are neighbours and which copy the operand that they share for each other; and
 columns of such tiles, at least."""
-
-MOST_SPLIT = 256
 
 WAITING_BLOCKS = 8
 """Blocks of an SM that hide each other's waiting at barriers, where threads copy or compute operands themselves."""
@@ -179,7 +177,7 @@ def _splits(problem: ContractionProblem, target: Target, divided: bool) -> Itera
         waits = not schedule.contraction_part.family.is_asynchronous or problem.computed_from != (None, None)
         blocks = target.sms * (WAITING_BLOCKS if waits else 1)
         longest = problem.outer_k * (problem.k // schedule.contraction_part.k) // MIN_STEPS
-        most = min(MOST_SPLIT, blocks // count, longest)
+        most = min(blocks // count, longest)
         # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
         meets = known and not problem.accumulator_bytes
         for split in {2, most, min(most, target.sms // count), *(1 << bit for bit in range(1, 9))}:
@@ -237,9 +235,8 @@ def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
 
 def _resident(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
     """Blocks that are resident at once whatever registers ptxas takes; one an SM of an asynchronous family."""
-    contraction, threads = schedule.contraction_part, schedule.layout.threads
-    assert contraction is not None
-    if contraction.family.is_asynchronous:
+    threads = schedule.layout.threads
+    if schedule.contraction_part.family.is_asynchronous:
         return target.sms
     by_registers = resident_blocks(threads, target.max_registers_per_thread, target)
     return target.sms * min(by_registers, blocks_by_memory(threads, block_bytes(schedule, problem), target))

@@ -80,8 +80,7 @@ class ContractionGrid:
     @property
     def contraction(self) -> ContractionSchedule:
         """The schedule's part for contractions."""
-        assert self.schedule.contraction is not None
-        return self.schedule.contraction
+        return self.schedule.contraction_part
 
     @kept_property
     def extents(self) -> list[int]:
@@ -128,9 +127,7 @@ class ContractionGrid:
     @kept_property
     def sms(self) -> int:
         """SMs that can have a block: clusters do not fill every group of SMs."""
-        machine = self.machine
-        by_cluster = {4: machine.cluster_sms_4, 8: machine.cluster_sms_8}.get(self.contraction.cluster)
-        return int(by_cluster or machine.sms)
+        return self.machine.sms_with(self.contraction.cluster)
 
     @kept_property
     def busy(self) -> int:

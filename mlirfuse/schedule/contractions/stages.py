@@ -46,7 +46,6 @@ def staged_arguments(schedule: Schedule, problem: ContractionProblem) -> list[in
     atoms a row. Single bytes are not transposed on the way.
     """
     contraction, columns = schedule.contraction_part, schedule.tile[-1]
-    assert contraction is not None
     if not contraction.argument_stages:
         return []
     return [

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from mlirfuse.schedule.grid.complete import staged
+from mlirfuse.schedule.grid.second_stage import staged
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.grid_registers import loop_registers
 from mlirfuse.schedule.model.loops import are_apart, row_elements, unrolled_rows
+from mlirfuse.schedule.model.registers import loop_registers
 from mlirfuse.schedule.model.residency import estimated_blocks
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -22,11 +22,9 @@ from mlirfuse.target import Target
 TILE_ELEMENTS = 8192
 """Elements of the tiles that are in work on one SM."""
 
-UNROLL_TOTALS = 2
-"""Bytes of an element's accumulators to every byte that is read of it, at most, where rows are unrolled: more spill."""
-
-UNROLL_ELEMENTS, UNROLL_BLOCKS = 10240, 3
-"""Elements of the tiles in work on one SM, and blocks that share it, at most, where rows are unrolled."""
+UNROLL_TOTALS, UNROLL_ELEMENTS = 2, 10240
+"""Where rows are unrolled, bytes of an element's accumulators to every byte that is read of it, at most, as more spill;
+and elements of the tiles in work on one SM."""
 
 MOST_ELEMENTS = 40
 """Elements that a thread may hold: the register estimates hold up to here."""
@@ -180,5 +178,5 @@ def _resident_blocks(
     unrolled = unrolled_rows(persistent_loop, layout)
     wanted = TILE_ELEMENTS // (layout.elements_per_thread * layout.threads)
     if unrolled > 1:
-        wanted = min(UNROLL_BLOCKS, UNROLL_ELEMENTS // (unrolled * row_elements(problem)))
+        wanted = UNROLL_ELEMENTS // (unrolled * row_elements(problem))
     return min(estimated_blocks(problem, layout, registers, target), max(1, wanted))

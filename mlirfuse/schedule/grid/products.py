@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from itertools import product
 from math import prod
 
-from mlirfuse.schedule.grid.complete import PERIOD, legal, with_second_stage
+from mlirfuse.schedule.grid.second_stage import PERIOD, legal, with_second_stage
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import estimated_blocks
+from mlirfuse.schedule.orders.sliding import BASE_REGISTERS
 from mlirfuse.schedule.orders.tiles import widest
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access
@@ -33,18 +34,9 @@ MOST_SUMS = 128
 FEWEST_WARPS, MOST_WARPS = 4, 16
 """Warps of a block."""
 
-BASE_REGISTERS = 32
-"""Registers of a thread beside its sums and what it reads in a step."""
-
 
 def product_loops(problem: Problem, loop: PersistentLoopProblem, target: Target) -> Iterator[Schedule]:
-    """Legal persistent loops whose threads have all of what is kept; none where an array varies along all of the space.
-
-    Args:
-        problem: the kernel.
-        loop: what its persistent loop runs over.
-        target: the architecture that schedules must be legal for.
-    """
+    """Legal loops whose threads have all of what is kept; none where an array varies along all of the space."""
     if problem.shares_reads and not loop.inner and None not in problem.extents:
         for layout in dict.fromkeys(_layouts(problem, loop)):
             most = _resident(problem, loop, layout, target)
@@ -62,8 +54,7 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedL
         for fill in _ways(problem, loop):
             for d, apart in zip(kept, places, strict=True):
                 (fill.warps if apart else fill.repeats)[d] = extents[d]
-            sums = prod(extents[d] for d, apart in zip(kept, places, strict=True) if not apart)
-            if sums > MOST_SUMS or prod(fill.warps) > MOST_WARPS:
+            if prod(fill.repeats[d] for d in kept) > MOST_SUMS:
                 break
             # More warps are along those dimensions that lanes do not fill, from the innermost one on.
             free = [d for d in reversed(loop.dims) if fill.vector[d] * fill.repeats[d] == 1] or list(loop.dims)

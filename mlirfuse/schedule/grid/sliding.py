@@ -12,11 +12,12 @@ from itertools import product
 from math import inf, prod
 from typing import Any
 
-from mlirfuse.schedule.grid.complete import legal, with_second_stage
+from mlirfuse.schedule.grid.second_stage import legal, with_second_stage
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import estimated_blocks
+from mlirfuse.schedule.orders.sliding import BASE_REGISTERS, MOST_PRODUCTS
 from mlirfuse.schedule.predict.counts.accesses import held_elements
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -30,18 +31,6 @@ MOST_ROWS = 4
 
 FEWEST_THREADS, MOST_WARPS = 128, 16
 """Threads of a block, and its warps where the dimensions that are kept do not need more."""
-
-MOST_SLICE_WARPS = 8
-"""Warps along a slice of the vectors' dimension, at most."""
-
-MOST_PRODUCTS = 2048
-"""Products of a thread in a step, at most: beyond it the unrolled code outgrows the instruction cache."""
-
-LEAST_USED = 2 / 3
-"""Share of a layout's elements along what is kept that the space has, at least."""
-
-BASE_REGISTERS = 24
-"""Registers of a thread beside its accumulators and what it reads in a step."""
 
 ROWS_AHEAD = 2
 """Rows of windows of a thread that are under way while it takes another one."""
@@ -90,8 +79,6 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[in
             if place == "lanes":
                 start.add_lanes(tap)
             start.warps[tap] = start.left(tap)
-        if _used(problem, start) < LEAST_USED:
-            continue
         rows = [n for n in range(1, MOST_ROWS + 1) if outer and places[0] == "thread" and extents[outer[0][0]] % n == 0]
         for row, more in product(rows or [1], (1, 2, 4, 8)):
             fill = start.copy()
@@ -117,9 +104,9 @@ def _slices(problem: Problem, vector: int) -> Iterator[tuple[int, int]]:
     nbytes = vector * max(a.bytes for a in problem.arrays)
     for lanes in (1 << n for n in range(WARP.bit_length())):
         found = dict[int, int]()
-        for warps in range(min(-(-left // lanes), MOST_SLICE_WARPS), 0, -1):
+        for warps in range(min(-(-left // lanes), MOST_WARPS), 0, -1):
             found[-(-left // (lanes * warps))] = warps
-        if -(-left // lanes) > MOST_SLICE_WARPS:
+        if -(-left // lanes) > MOST_WARPS:
             found[1] = -(-left // lanes)
         for slices, warps in found.items():
             if lanes < 2 * left and (slices == 1 or nbytes * lanes * warps >= SECTOR):
@@ -132,18 +119,8 @@ def _places(count: int) -> Iterator[tuple[str, ...]]:
         yield (place, *("warps",) * (count - 1))[:count]
 
 
-def _used(problem: Problem, fill: LayoutBuilder) -> float:
-    """Share of the elements that the layout covers, in all slices, which the space has, along what is kept."""
-    kept = [(d, problem.extents[d] or 1) for d in problem.whole - problem.reduced]
-    return prod(extent / (fill.left(d) * fill.covered(d)) for d, extent in kept)
-
-
 def _resident(
-    problem: Problem,
-    loop: PersistentLoopProblem,
-    layout: BlockedLayout,
-    target: Target,
-    pairs: list[tuple[int, int]],
+    problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, target: Target, pairs: list[tuple[int, int]]
 ) -> int:
     """Blocks of an SM whose registers hold the accumulators and what is read in a step; 0 for none."""
     if not FEWEST_THREADS <= layout.threads <= target.max_threads_per_block:

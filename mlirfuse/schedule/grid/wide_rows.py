@@ -7,13 +7,12 @@ many columns that each block can reduce some of them without other blocks.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
-from mlirfuse.schedule.grid.complete import legal, with_second_stage
+from mlirfuse.schedule.grid.second_stage import legal, with_second_stage
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.grid_registers import BREADTH_BASE
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.registers import HELD_REGISTERS, LOOP_BREADTH_BASE
 from mlirfuse.schedule.model.residency import estimated_blocks
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -31,13 +30,6 @@ LONG_WARPS, LONG_ELEMENTS, FEW_PARTS = 8, 32, 64
 thread's columns have more than `FEW_PARTS` of these. Fewer warps leave less to add up at the end of the rows, and each
 thread loads as much more at once."""
 
-HELD_REGISTERS = 96
-"""Registers of a thread for reductions and what is read, at most."""
-
-KEPT_REGISTERS = 4
-"""Registers of a thread for each row beside the first of which reductions are kept: an address of the row and of its
-result."""
-
 
 def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
     """A persistent loop over parts of rows; None where rows are not reduced, or what is kept of them fits no block."""
@@ -53,8 +45,7 @@ def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
     fill.add_repeats(dim, most=most // fill.layout().elements_per_thread)
     fill.add_warps(dim, most=FINER_WARPS)
     layout = fill.layout()
-    kept = prod(layout.extents[d] for d in range(problem.rank) if d not in persistent_loop.dims)
-    registers = BREADTH_BASE + layout.elements_per_thread * each // REGISTER_BYTES + KEPT_REGISTERS * (kept - 1)
+    registers = LOOP_BREADTH_BASE + layout.elements_per_thread * each // REGISTER_BYTES
     blocks = min(FINER_BLOCKS, estimated_blocks(problem, layout, registers, target))
     if not blocks:
         return None

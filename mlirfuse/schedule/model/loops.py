@@ -40,8 +40,7 @@ def are_apart(persistent_loop: PersistentLoopProblem, layout: BlockedLayout, ord
 
 def row_elements(problem: Problem) -> int:
     """Elements of a row: of all dimensions that are not looped over."""
-    assert problem.persistent_loop is not None
-    return prod(extent or 1 for d, extent in enumerate(problem.extents) if d not in problem.persistent_loop.dims)
+    return prod(extent or 1 for d, extent in enumerate(problem.extents) if d not in problem.loop_part.dims)
 
 
 def steps_at_once(loads: float, instructions: float) -> int:

@@ -25,26 +25,19 @@ MOST_ALTERNATING = 4096
 
 def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
     """An upper bound of the bytes that a block needs, of which little is left unused."""
-    assert problem.persistent_loop is not None
-    elements = prod(layout.extents) // layout.cluster
+    loop, elements = problem.loop_part, prod(layout.extents) // layout.cluster
     tile = elements * problem.read_bytes
     if problem.shares_reads:
         tile = bytes_of(problem.reads, layout.extents) // layout.cluster
     if persistent_loop.row_values == "shared":  # each thread that holds some of a row has a copy
-        holders = (
-            layout.lanes[d] * layout.warps[d] for d in range(problem.rank) if d not in problem.persistent_loop.dims
-        )
-        tile += (
-            prod(layout.extents[d] for d in problem.persistent_loop.dims)
-            * prod(holders)
-            * problem.persistent_loop.row_bytes
-        )
+        holders = (layout.lanes[d] * layout.warps[d] for d in range(problem.rank) if d not in loop.dims)
+        tile += prod(layout.extents[d] for d in loop.dims) * prod(holders) * loop.row_bytes
     ring = persistent_loop.stages * tile if persistent_loop.stages > 1 else 0
-    columns = elements * problem.persistent_loop.column_bytes if persistent_loop.columns == "shared" else 0
+    columns = elements * loop.column_bytes if persistent_loop.columns == "shared" else 0
     exchanges = _row_exchange(problem, layout, persistent_loop)
-    exchanges += _accumulator_exchange(problem.persistent_loop, layout, persistent_loop)
-    exchanges += _exchange_of_rows(problem.persistent_loop, layout, persistent_loop)
-    return ring + columns + exchanges + _second_stage(problem.persistent_loop, persistent_loop) + BUFFERS * 16
+    exchanges += _accumulator_exchange(loop, layout, persistent_loop)
+    exchanges += _exchange_of_rows(loop, layout, persistent_loop)
+    return ring + columns + exchanges + _second_stage(loop, persistent_loop) + BUFFERS * 16
 
 
 def _row_exchange(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:

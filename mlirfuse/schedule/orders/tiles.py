@@ -28,9 +28,6 @@ MOST_UNKNOWN = 16
 SMALL = 4
 """Extents up to which a thread may hold a dimension whole."""
 
-MOST_WHOLE = 8
-"""Elements of the innermost dimensions that a thread holds whole, at most: more of them take its registers."""
-
 
 def orders(problem: Problem) -> list[tuple[int, ...]]:
     """The memory orders of the arrays over the whole space, the innermost dimension first: by bytes, results first."""
@@ -150,7 +147,6 @@ def layouts(problem: Problem, order: Sequence[int], tile: Sequence[int], threads
     """Layouts of a tile for arrays of an order: with vectors along the innermost dimension, or along the next one where
     a thread holds the innermost ones whole, so that its elements are neighbours in memory.
     """
-    held = 1
     for number, along in enumerate(order):
         whole = order[:number]
         most = widest(problem, along, tile)
@@ -160,9 +156,6 @@ def layouts(problem: Problem, order: Sequence[int], tile: Sequence[int], threads
                 yield layout
         extent = problem.extents[along]
         if extent is None or extent > SMALL or tile[along] != extent:
-            return
-        held *= extent
-        if held > MOST_WHOLE:
             return
 
 

@@ -13,8 +13,8 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.registers import MOST_ELEMENTS, registers_per_thread
 from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
-from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.model.shared_memory import exchange_bytes
 from mlirfuse.schedule.predict.counts.space import element_bytes
 from mlirfuse.schedule.problem import Problem
@@ -29,7 +29,7 @@ from mlirfuse.schedule.rows.layouts import (
     unaligned_vector,
 )
 from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.target import SECTOR, Target
+from mlirfuse.target import LINE, SECTOR, Target
 
 FINER_VECTOR = 8
 """Elements of a vector that may be halved, and whose rows may be over half a warp, where rows then fill their threads:
@@ -41,9 +41,6 @@ MOST_FINE = 40
 LONG_ROW, LONG_UNALIGNED_ROW = 12 * 1024, 8 * 1024
 """Bytes read of a row from which on registers are short, so that threads work depth-first; and of unaligned rows, whose
 loads are under way early in either order."""
-
-MOST_ELEMENTS = 64
-"""Elements a thread may hold of a row in registers: the register estimates hold up to here."""
 
 FEW_REGISTERS = 56
 """Registers that a thread needs for what it is computing: spilling beyond the rest of them saves none."""
@@ -64,9 +61,6 @@ EXCHANGED_BYTES = 8
 
 MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
-
-TILE_BYTES = (64, 128)
-"""Bytes of a row of a column tile, of the narrowest array: two sectors or more, as device memory has them together."""
 
 FEWEST_ELEMENTS = 16
 """Elements of a thread below which a tile has too few loads under way for its exchanges."""
@@ -249,7 +243,8 @@ def column_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedule
     if any(problem.extents[d] is None for d in problem.reduced):
         return
     narrowest = min((a.bytes for a in problem.arrays if problem.vector_dim in a.dims), default=element_bytes(problem))
-    for across in (max(1, nbytes // narrowest // problem.vector) for nbytes in TILE_BYTES):
+    # Rows of a tile are two sectors of the narrowest array or more, as device memory has them together.
+    for across in (max(1, nbytes // narrowest // problem.vector) for nbytes in (2 * SECTOR, LINE)):
         for warps, cluster in WAYS:
             split = Split(warps, cluster, problem.vector, across=across)
             fill = spread_row(problem, split)

@@ -41,24 +41,14 @@ def multi_pass_schedule(
 ) -> Schedule:
     """Rows processed in chunks, and read again for every reduction and for what is written, by the blocks of a cluster.
 
-    Args:
-        problem: the problem.
-        target: the architecture.
-        threads: of a block.
-        vectors: that a thread loads in one step.
-        cluster: blocks that share a row, at most.
+    A block has so many threads, each of which loads so many vectors in one step; `cluster` blocks share a row at most.
     """
     return _whole_rows(problem, "multi_pass", min(cluster, target.max_cluster), threads, vectors)
 
 
 def narrow_multi_pass_schedule(problem: Problem, target: Target, chunked: int, *, threads: int) -> Schedule:
-    """Chunks of the fewest elements a thread: threads hold the other reduced dimensions, and what is left the chunk.
-
-    Args:
-        problem: the problem.
-        target: the architecture.
-        chunked: the reduced dimension that is processed in chunks.
-        threads: of a block.
+    """Chunks of the fewest elements a thread: the threads of a block hold the other reduced dimensions than `chunked`,
+    and what is left of them the chunk.
     """
     held = problem.outwards(problem.reduced - {chunked})
     fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)

@@ -34,13 +34,6 @@ REALIGNED_VECTOR, REALIGNED_ROWS = 8, range(768, 40 * 1024)
 """Elements of a vector from which on realigning rows pays, and of the rows that one block holds with enough elements a
 thread."""
 
-MOST_SHIFTED = 1
-"""Operands that all rows share, such as weights, up to which shifting rows pays where rows are not realigned: each
-operand is shifted into place in registers."""
-
-ROW_BYTES = 96
-"""Bytes of a row a thread that are best in long vectors: a row's ends cost the same for few elements and for many."""
-
 MOST_HELD = 48
 """Elements of such rows that a thread may hold in registers: with more, ptxas spills some while the ends are loaded."""
 
@@ -113,12 +106,7 @@ def _spread_over_blocks(problem: Problem, split: Split) -> LayoutBuilder | None:
 def row_schedule(problem: Problem, split: Split, fill: LayoutBuilder, order: str, most_threads: int) -> Schedule:
     """The schedule of a row that is spread; small ones are stacked until the block is large enough, or full.
 
-    Args:
-        problem: the problem.
-        split: how the row is split up.
-        fill: the row, spread so.
-        order: in which threads work.
-        most_threads: of a block.
+    `fill` is the row, spread as `split` says; `order` is that in which threads work.
     """
     warps, lanes = split.warps, split.lanes
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
@@ -161,7 +149,8 @@ def access_of_rows(problem: Problem) -> str:
     widest = max(problem.read_bytes, problem.full_bytes - problem.read_bytes)
     if problem.column_bytes and problem.unaligned_vector >= REALIGNED_VECTOR and problem.row_elements in REALIGNED_ROWS:
         return "realigned"
-    return "shift_to" if problem.column_bytes <= MOST_SHIFTED * widest else ""
+    # Each operand that all rows share, such as weights, is shifted into place in registers: shifting pays for one.
+    return "shift_to" if problem.column_bytes <= widest else ""
 
 
 def has_costly_ends(layout: BlockedLayout) -> bool:

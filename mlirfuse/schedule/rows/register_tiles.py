@@ -33,12 +33,7 @@ WARPS = (4, 8)
 
 
 def register_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Legal loops over what is reduced; none where an array that is read varies along the whole space.
-
-    Args:
-        problem: the kernel's iteration space and traffic.
-        target: the architecture.
-    """
+    """Legal loops over what is reduced; none where an array that is read varies along the whole space."""
     if not problem.reduced or not problem.shares_reads:
         return
     for layout in dict.fromkeys(_layouts(problem)):

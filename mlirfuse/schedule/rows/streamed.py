@@ -14,16 +14,11 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.registers import HELD_REGISTERS
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import LINE, Target
-
-THREADS = (128, 256, 512)
-"""Threads of a block."""
-
-HELD_REGISTERS = 96
-"""Registers of a thread for partial results and what is read, at most."""
 
 MOST_FRAGMENTS = 16
 """Loads of a thread under way, at most: more of narrow ones gain nothing."""
@@ -90,7 +85,7 @@ def _splits(problem: Problem, target: Target, *, few: bool) -> Iterator[_Split]:
     most = _most_fragments(problem)
     for contiguous in sorted(_contiguous_lanes(problem)):
         for along_memory in (True, False) if contiguous < WARP and not few else (True,):
-            for threads in (THREADS[len(THREADS) // 2],) if few else THREADS:
+            for threads in BLOCK_THREADS[:1] if few else BLOCK_THREADS:
                 warps = min(threads, target.max_threads_per_block) // WARP
                 for kept in {1, warps} if few else {1, 1 << warps.bit_length() // 2, warps}:
                     for fragments in {most} if few else {most, max(1, most // FEWER)}:

@@ -20,8 +20,7 @@ from mlirfuse.compiler import pipeline
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import mutants, plant, site
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.grid.complete import staged
-from mlirfuse.schedule.grid.second_stage import choose_second_stage
+from mlirfuse.schedule.grid.second_stage import choose_second_stage, staged
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.rewriting import nested

@@ -12,8 +12,8 @@ from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.proposals import loops, proposals
 from mlirfuse.schedule.elementwise import MOST_READ_BYTES, elementwise_schedules
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.registers import registers_per_thread
 from mlirfuse.schedule.model.residency import REGISTER_STEP, registers_left, resident_blocks
-from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict import predict
 from mlirfuse.schedule.predict.counts.space import with_extents

@@ -9,8 +9,7 @@ import pytest
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.choice.choice import choose_schedule, too_wide
 from mlirfuse.schedule.choice.proposals import loops
-from mlirfuse.schedule.grid.complete import PERIOD
-from mlirfuse.schedule.grid.second_stage import with_grid_reduction
+from mlirfuse.schedule.grid.second_stage import PERIOD, with_grid_reduction
 from mlirfuse.schedule.model.loops import are_apart, padding, unrolled_rows
 from mlirfuse.schedule.model.machine import RESERVED_SHARED
 from mlirfuse.schedule.model.shared_memory import persistent_loop_bytes

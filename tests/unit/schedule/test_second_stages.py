@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mlirfuse.schedule.choice.choice import choose_schedule
-from mlirfuse.schedule.grid.complete import PERIOD
-from mlirfuse.schedule.grid.second_stage import second_stages
+from mlirfuse.schedule.grid.second_stage import PERIOD, second_stages
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.target import Target, target_of
 

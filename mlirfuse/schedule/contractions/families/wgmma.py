@@ -19,7 +19,8 @@ from mlirfuse.schedule.contractions.step_times import (
     unsupported_type,
 )
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.contraction_registers import (
+from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, WARPGROUP, WARPGROUP_ROWS, WIDEST_ACCESS
+from mlirfuse.schedule.model.registers import (
     PRODUCT_REGISTERS,
     PROMOTED_SETS,
     PROMOTED_STEP_SETS,
@@ -27,7 +28,6 @@ from mlirfuse.schedule.model.contraction_registers import (
     consumer_registers,
     fits_promoted,
 )
-from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, WARPGROUP, WARPGROUP_ROWS, WIDEST_ACCESS
 from mlirfuse.schedule.model.residency import registers_shared_out
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem

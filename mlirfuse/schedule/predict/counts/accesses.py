@@ -55,12 +55,6 @@ def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: Sequence
 
     Of arrays that are broadcast, such as weights, an SM's blocks read the same elements: from its L1, where all of
     these fit.
-
-    Args:
-        schedule: of an elementwise kernel.
-        arrays: those that it reads and writes.
-        extents: of the iteration space.
-        device: that it runs on.
     """
     blocks = tiles(extents, schedule.tile, range(len(extents)))
     sms = min(blocks, device.machine.sms)

@@ -7,12 +7,8 @@ from math import prod
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.stages import staged_arguments
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.model.contraction_registers import (
-    OTHER_REGISTERS,
-    accumulator_registers,
-    consumer_registers,
-)
 from mlirfuse.schedule.model.machine import PARTITIONS, WARPGROUP
+from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers, consumer_registers
 from mlirfuse.schedule.parts.contraction import SLICED
 from mlirfuse.schedule.predict.facts import DEPENDENT_CYCLES, INDEPENDENT
 
@@ -142,10 +138,7 @@ def meeting_seconds(grid: ContractionGrid) -> float:
         turns = contraction.split - 1 if contraction.reduction == "serial" else 1
         waits = turns * (machine.message_latency + machine.atomic_latency)
         return waits + stored + contraction.split * part / machine.dram_bandwidth_per_sm
-    exchanged = max(
-        stored + part / machine.l2_bandwidth_per_sm,
-        2 * part * grid.blocks / machine.dram_bandwidth,
-    )
+    exchanged = max(stored + part / machine.l2_bandwidth_per_sm, 2 * part * grid.blocks / machine.dram_bandwidth)
     if contraction.reduction == "flagged":
         return machine.message_latency + FLAGGED * exchanged
     return machine.grid_barrier + machine.message_latency + machine.dram_latency + exchanged

@@ -24,17 +24,12 @@ from mlirfuse.schedule.schedule import Schedule
 def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
     """Members of each slice take tiles in turn, meet, combine the partial results of all, and take the tiles again."""
     layout, extents = schedule.layout, known_extents(problem)
-    part, own = schedule.grid_persistent, problem.grid_persistent
-    assert part is not None
-    assert own is not None
+    part, own = schedule.grid_part, problem.grid_part
     slices = prod(part.slices(schedule.tile, extents))
     every = tiles(extents, schedule.tile, own.dims)
-    resident = max(1, schedule.blocks_per_sm)
-    if registers is not None:
-        resident = min(resident, device.resident(layout.threads, registers))
-    sms = device.sms(1)
-    members = max(1, min(every, sms * resident // slices))
-    work = Work(slices * members, 1, layout.threads, resident, sms)
+    resident = device.asked(schedule, registers)
+    members = max(1, min(every, device.machine.sms * resident // slices))
+    work = device.work(layout, slices * members, resident)
     steps = ceil(every / members)
     kept = min(1.0, part.kept_tiles * members / every)
     _traffic(work, schedule, problem, extents, kept, device)
@@ -62,8 +57,7 @@ def _traffic(
     work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], kept: float, device: Device
 ) -> None:
     """Adds the bytes of both visits, of which the second one finds a share of what it reads again in shared memory."""
-    own = problem.grid_persistent
-    assert own is not None
+    own = problem.grid_part
     total = prod(extents)
     sectors, written, lines = wastes(schedule, problem, extents)
     again = total * own.again_bytes * (1 - kept)
@@ -83,9 +77,7 @@ def _traffic(
 
 def _combining(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], members: int) -> None:
     """Adds the barrier, and how each member reads the partial results of all members of its slice."""
-    part, own, layout = schedule.grid_persistent, problem.grid_persistent, schedule.layout
-    assert part is not None
-    assert own is not None
+    part, own, layout = schedule.grid_part, problem.grid_part, schedule.layout
     columns = prod(min(n, extents[d]) for d, n in enumerate(schedule.tile) if d not in part.dims)
     nbytes = members * columns * own.carried_bytes
     work.grid_barriers = int(members > 1)

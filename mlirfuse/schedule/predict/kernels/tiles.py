@@ -36,7 +36,6 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     layout, extents = schedule.layout, known_extents(problem)
     total = prod(extents)
     clusters = tiles(extents, schedule.tile, range(len(extents)))
-    blocks = clusters * layout.cluster
     covered = clusters * prod(layout.extents)
     each = element_bytes(problem)
     read, written = moved_bytes(problem, extents)
@@ -49,7 +48,8 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         resident = schedule.blocks_per_sm
     else:
         resident = device.resident(layout.threads, registers or held_registers(schedule, problem))
-    work = Work(blocks, layout.cluster, layout.threads, resident, device.sms(layout.cluster), read, written)
+    work = device.work(layout, clusters, resident)
+    work.read, work.written = read, written
     sectors, sectors_written, lines = wastes(schedule, problem, extents)
     work.l2_read, work.l2_written = read * sectors, written * sectors_written
     work.l1 = (read + written) * lines
@@ -81,7 +81,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         add_elements(work, problem, covered, count)
         work.waits = own_waits(problem, layout)
     add_shared_elements(work, problem, layout)
-    add_exchanges(work, exchanged, blocks)
+    add_exchanges(work, exchanged, work.blocks)
     work.waits += exchanged.waits
     work.barriers = reductions * exchanged.meets + (1 if schedule.transposed or schedule.flat else 0)
     work.cluster_barriers = reductions if exchanged.joins else 0
