@@ -10,6 +10,7 @@ from survey_programs import losses as l
 from survey_programs import optimisers as o
 from survey_programs import quantisation as q
 from survey_programs import recurrent as r
+from survey_programs import slices as v
 from survey_programs import statistic as s
 from survey_programs import transformer as t
 from survey_programs.product_table import products
@@ -377,7 +378,51 @@ def images() -> Iterator[Program]:
     yield from sized(d, i.many_inputs, " ".join(f"{n}:bf16[R,C]" for n in "abcdef"), "R=8192 C=2048")
 
 
-DOMAINS = (transformer, losses, optimisers, cnn, quantisation, statistics, recurrent, images, reductions, products)
+def slices() -> Iterator[Program]:
+    """Slices of computed values, and reductions over pairs of rows."""
+    d = "slices"
+    yield from sized(
+        d,
+        v.packed_swiglu,
+        "x:bf16[M,K] w:bf16[K,2*N]",
+        "M=2048 K=4096 N=11008",
+        "M=4096 K=1024 N=4096",
+        "M=16 K=4096 N=14336",
+        flops="4*M*N*K",
+    )
+    yield from sized(d, v.biased_glu, "x:bf16[R,2*C] b:f32[2*C]", "R=8192 C=4096")
+    rotary = "cos:f32[T,D] sin:f32[T,D]"
+    yield from sized(d, v.norm_rotary, f"x:bf16[B,H,T,2*D] w:f32[2*D] {rotary}", "B=8 H=32 T=2048 D=64")
+    yield from sized(d, v.interleaved_rotary, f"x:bf16[B,H,T,2*D] {rotary}", "B=8 H=32 T=2048 D=64")
+    yield from sized(d, v.token_shift, "x:bf16[N,T,C] mix:f32[C]", "N=8 T=2048 C=4096")
+    yield from sized(d, v.laplace, "x:f32[R,C]", "R=8192 C=8192")
+    yield from sized(d, v.sobel, "x:f32[N,H,W]", "N=16 H=1024 W=1024")
+    yield from sized(d, v.heat, "u:f32[N,N,N]", "N=400")
+    yield from sized(d, v.moving_average, "x:bf16[R,C]", "R=1024 C=65536")
+    yield from sized(d, v.luminance, "x:f32[N,S,3]", "N=64 S=262144")
+    yield from sized(d, v.taxicab, "x:f32[M,D] y:f32[N,D]", "M=1024 N=4096 D=256", "M=512 N=512 D=64")
+    yield from sized(d, v.batched_distances, "x:f32[B,M,D] y:f32[B,N,D]", "B=64 M=128 N=128 D=512")
+    yield from sized(d, v.max_plus, "x:f32[M,K] y:f32[K,N]", "M=1024 K=512 N=2048")
+    yield from sized(d, v.divergences, "p:f32+[M,D] q:f32+[N,D]", "M=512 N=512 D=1000")
+    yield from sized(d, v.additive_attention, "q:bf16[B,M,D] k:bf16[B,N,D] w:f32[D]", "B=32 M=64 N=256 D=512")
+    yield from sized(d, v.forces, "x:f32[N,3] m:f32+[N]", "N=8192")
+    yield from sized(d, v.overlaps, "a:f32+[M,4] b:f32+[N,4]", "M=4096 N=8192")
+    yield from sized(d, v.colours, "x:f32[S,3] m:f32[3,3]", "S=8388608")
+
+
+DOMAINS = (
+    transformer,
+    losses,
+    optimisers,
+    cnn,
+    quantisation,
+    statistics,
+    recurrent,
+    images,
+    slices,
+    reductions,
+    products,
+)
 
 
 def programs() -> list[Program]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -166,12 +166,11 @@ class Call:
         """Of the kernels of one problem: elements of the largest array, and bytes of all that others make or use."""
         written = {position for launch in launches for position in launch.outputs}
         inside = {v.position for launch in launches for v in launch.inputs if v.origin == "buffer"} & written
-        read = {(v.origin, v.position): v for launch in launches for v in launch.inputs}
-        arrays = [
-            (self._elements(v), self._bytes(v))
-            for v in read.values()
-            if v.origin != "buffer" or v.position not in inside
-        ]
+        read: dict[tuple[str, int], set[Value]] = {}
+        for value in (value for launch in launches for value in launch.inputs):
+            if value.origin != "buffer" or value.position not in inside:
+                read.setdefault((value.origin, value.position), set()).add(value)
+        arrays = [(max(map(self._elements, views)), self._bytes(views)) for views in read.values()]
         for position in written - inside:
             buffer = self.program.buffers[position]
             count = prod(self._evaluated(buffer.shape))
@@ -214,12 +213,11 @@ class Call:
             return prod(self._evaluated(self.program.buffers[value.position].shape))
         return prod(self._shapes.get(value.position, ()))
 
-    def _bytes(self, value: Value) -> float:
-        if value.origin == "buffer":
-            dtype = self.program.buffers[value.position].dtype
-        else:
-            dtype = self.program.arguments[value.position].dtype
-        return min(self._elements(value), self._origin(value)) * dtype.bytes  # views may repeat elements
+    def _bytes(self, views: Collection[Value]) -> float:
+        """Bytes that views of one array have together: at most the array's, as they may repeat elements, or overlap."""
+        value = next(iter(views))
+        arrays = self.program.buffers if value.origin == "buffer" else self.program.arguments
+        return min(sum(map(self._elements, views)), self._origin(value)) * arrays[value.position].dtype.bytes
 
     def _evaluated(self, shape: Sequence[Expression]) -> list[int]:
         return [extent.evaluate(self._symbols) for extent in shape]

@@ -10,7 +10,7 @@ from mlir.dialects import vector
 
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.errors import PassError
-from mlirfuse.support.rewriting import defining_op
+from mlirfuse.support.rewriting import clone, defining_op
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,13 @@ def combiner_of(structure: OpStructure) -> Combiner:
         where=structure.op,
         hint=f"end the body with one of {', '.join(COMBINING)}",
     )
+
+
+def combined(combiner: Combiner, operands: dict[ir.Value, ir.Value]) -> ir.Value:
+    """The combining op at the insertion point, on other values in place of the accumulator and the element."""
+    mapping = dict(operands)
+    clone(combiner.op, mapping)
+    return mapping[combiner.op.results[0]]
 
 
 def joins_addition(element: ir.Value) -> bool:

@@ -8,13 +8,19 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
+from mlirfuse.analysis.contractions.contraction import contraction_in, has_products
+from mlirfuse.analysis.extent_hints import expected_extents
+from mlirfuse.analysis.kernels import argument_attributes, functions, is_tile_program, symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.dialect.attributes import BY_ROWS, KERNEL, SCHEDULE
+from mlirfuse.dialect.attributes import BY_ROWS, GATHER, KERNEL, SCHEDULE
 from mlirfuse.passes.fusion.permuted_product import PermutedProduct, microseconds, permuted_product
 from mlirfuse.passes.kernels.host import calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
+
+DOUBT = 1.25
+"""Ratio of predicted times up to which a product stays one: predictions of other families than a product's may be off
+by a quarter."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class FusePermuteOperands(Pass):
     dimension in which tiles have one element. In another order (`analysis/contractions/array_orders.py`) such
     dimensions are one. The kernel that computes an operand writes the operand so, if nothing else reads it; any other
     operand is copied by a kernel of its own, and so is a result. A contraction may also be predicted faster as a
-    reduction over rows, as small ones are (`fuse.by_rows`). A remark has the times.
+    reduction over rows (`fuse.by_rows`): small ones, and those of a few columns and terms. A remark has the times.
 
     ```mlir
     %y = call @f_0(%a, %b) : (tensor<4x64x256x256xbf16>, tensor<4x256x64x256xbf16>) -> ...   // bijk, bklj -> bli
@@ -48,9 +54,26 @@ class FusePermuteOperands(Pass):
                 if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
                     continue
                 product = permuted_product(kernel, known)
-                if product is not None and self._permute(product, remarks):
+                if product is None:
+                    self._try_rows(kernel, remarks)
+                elif self._permute(product, remarks):
                     known = launches(module, function)
             order_host_ops(function)
+
+    def _try_rows(self, kernel: ir.Operation, remarks: Remarks) -> None:
+        """Makes a contraction of one product a reduction over rows where that is predicted to be faster."""
+        if not has_products(kernel) or any(GATHER in known for known in argument_attributes(kernel)):
+            return
+        space, structures = kernel_space(kernel)
+        contraction = contraction_in(space, structures)
+        if contraction is None or len(contraction.pairs) > 1 or None in _known(kernel, space):
+            return
+        in_place = microseconds(kernel)
+        by_rows = microseconds(kernel, _reduce_by_rows, limit=in_place)
+        if by_rows * DOUBT < in_place:
+            _reduce_by_rows(kernel)
+            times = f"{in_place:.1f} us as a product, {by_rows:.1f} us as a reduction over rows"
+            remarks.applied(self, f"{symbol(kernel)} is no product: {times}", kernel)
 
     def _permute(self, product: PermutedProduct, remarks: Remarks) -> bool:
         """Permutes the arrays of one contraction where that is predicted to be faster; returns whether it did."""
@@ -77,6 +100,12 @@ class FusePermuteOperands(Pass):
             _reduce_by_rows(kernel)
         remarks.declined(self, f"{symbol(kernel)} reads arrays in their own orders: {times}", call)
         return False
+
+
+def _known(kernel: ir.Operation, space: IterationSpace) -> list[int | None]:
+    """The extents of a kernel's loops, or what is expected of them."""
+    expected = expected_extents(kernel, space) or (None,) * len(space.extents)
+    return [hint if extent is None else extent for extent, hint in zip(space.extents, expected, strict=True)]
 
 
 def _reduce_by_rows(kernel: ir.Operation) -> None:

@@ -28,7 +28,7 @@ from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
 
-MOST_PRODUCTS = 3
+MOST_PRODUCTS = 4
 """Products in one kernel at most: accumulators of each take registers, so that tiles become small."""
 
 

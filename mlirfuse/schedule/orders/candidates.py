@@ -21,6 +21,9 @@ FEWEST, MOST_BYTES = 4, 32
 ROWS = (2, 4, 8, 16)
 """Rows of a thread that holds single elements of each."""
 
+PLANES = (1, 2, 4)
+"""Planes that these rows lie in."""
+
 MOST_REDUCED = 64
 """Elements that a thread reduces, at most."""
 
@@ -47,19 +50,24 @@ def ordered_candidates(problem: Problem) -> Iterator[Schedule]:
 
 
 def _rows(problem: Problem) -> Iterator[Schedule]:
-    """One element after another along a row, and several rows a thread."""
+    """One element after another along a row, and several rows a thread; of windows, which share rows, in several planes
+    too.
+    """
     outer = [d for d, extent in enumerate(problem.extents) if extent != 1 and d != problem.vector_dim]
-    if not outer or problem.vector * problem.read_bytes >= WIDEST_ACCESS // 2:
+    shared = any(a.taps > 1 for a in problem.arrays)
+    if not outer or (problem.vector * problem.read_bytes >= WIDEST_ACCESS // 2 and not shared):
         return
     for rows in ROWS:
-        fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-        fill.add_lanes(problem.vector_dim)
-        fill.add_warps(problem.vector_dim, most=BLOCK_THREADS[0] // WARP)
-        fill.rest_of_lanes(outer[-1])
-        fill.add_warps(outer[-1], most=BLOCK_THREADS[0] // WARP)
-        fill.add_repeats(outer[-1], most=rows)
-        layout = fill.layout()
-        yield Schedule(problem.tile_of(layout), layout)
+        for planes in PLANES if shared and len(outer) > 1 else PLANES[:1]:
+            fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+            fill.add_lanes(problem.vector_dim)
+            fill.add_warps(problem.vector_dim, most=BLOCK_THREADS[0] // WARP)
+            fill.rest_of_lanes(outer[-1])
+            fill.add_warps(outer[-1], most=BLOCK_THREADS[0] // WARP)
+            for dim, most in zip(reversed(outer), (rows, planes), strict=False):
+                fill.add_repeats(dim, most=most)
+            layout = fill.layout()
+            yield Schedule(problem.tile_of(layout), layout)
 
 
 def _of_tile(

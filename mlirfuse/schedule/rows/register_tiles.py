@@ -84,13 +84,17 @@ def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
 
 
 def _register_tiles(problem: Problem, reused: Sequence[int]) -> Iterator[list[int]]:
-    """Powers of two of results along two of the dimensions, or along one where there is no other."""
-    sizes = [1 << n for n in range(LONGEST_SIDE.bit_length())]
+    """Results along two of the dimensions, or along one where there is no other: powers of two, or all of a few."""
     for number, first in enumerate(reused):
         for second in reused[number + 1 :] or (reused[:1] if len(reused) == 1 else ()):
-            for one, other in product(sizes, sizes if second != first else (1,)):
+            for one, other in product(_sides(problem, first), _sides(problem, second) if second != first else (1,)):
                 sides = [1] * problem.rank
                 sides[second], sides[first] = other, one
-                fits = all(n <= (e or n) for n, e in zip(sides, problem.extents, strict=True))
-                if fits and FEWEST_RESULTS <= one * other <= MOST_RESULTS:
+                if FEWEST_RESULTS <= one * other <= MOST_RESULTS:
                     yield sides
+
+
+def _sides(problem: Problem, dim: int) -> list[int]:
+    extent = problem.extents[dim] or LONGEST_SIDE
+    whole = {extent} if extent <= LONGEST_SIDE else set()
+    return sorted({1 << n for n in range(LONGEST_SIDE.bit_length()) if 1 << n <= extent} | whole)

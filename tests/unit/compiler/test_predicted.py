@@ -54,6 +54,18 @@ def test_the_roofline_counts_each_array_once_and_the_products() -> None:
     assert moved.roofline_us == pytest.approx(2 * 4000 * 4096 / kernel.machine.dram_bandwidth * 1e6)
 
 
+@pytest.mark.parametrize(("second", "read"), [(2048, 4096), (1024, 4096), (0, 2048)])
+def test_the_roofline_counts_what_slices_of_one_array_have_together(second: int, read: int) -> None:
+    """Two halves are the array, and a slice that is read twice is one; slices that overlap are the array at most."""
+
+    def product(x):
+        return x[:, :2048] * x[:, second : second + 2048]
+
+    found = _compiled(product, mf.TensorSpec((8192, 4096), mf.float32)).predicted()
+    moved = 4 * 8192 * (read + 2048)
+    assert found.roofline_us == pytest.approx(moved / found.kernels[0].machine.dram_bandwidth * 1e6)
+
+
 def test_all_launches_count_and_numbers_have_no_shape() -> None:
     found = _compiled(_two, ROWS, 2.0).predicted([(8192, 4096), None])
     assert found.microseconds == sum(k.launches * k.prediction.microseconds for k in found.kernels)

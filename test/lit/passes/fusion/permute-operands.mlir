@@ -209,3 +209,32 @@ func.func private @dynamic_0(%x: tensor<?x64x32xf32>, %y: tensor<64x64xf32>) -> 
   } -> tensor<?x32x64xf32>
   return %0 : tensor<?x32x64xf32>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// Colours of pixels by a small matrix: tiles of a product would be padding for the most part.
+// CHECK-LABEL: func.func @colours(
+// CHECK: linalg.generic {{.*}} attrs = {fuse.by_rows}
+func.func @colours(%x: tensor<1048576x3xf32>, %y: tensor<3x3xf32>) -> tensor<1048576x3xf32> {
+  %0 = call @colours_0(%x, %y) : (tensor<1048576x3xf32>, tensor<3x3xf32>) -> tensor<1048576x3xf32>
+  return %0 : tensor<1048576x3xf32>
+}
+// expected-remark-re @below {{colours_0 is no product: {{.*}} us as a product, {{.*}} us as a reduction over rows}}
+func.func private @colours_0(%x: tensor<1048576x3xf32>, %y: tensor<3x3xf32>) -> tensor<1048576x3xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1048576x3xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1048576x3xf32>) -> tensor<1048576x3xf32>
+  %0 = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %y : tensor<1048576x3xf32>, tensor<3x3xf32>) outs(%init : tensor<1048576x3xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %m = arith.mulf %p, %q : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<1048576x3xf32>
+  return %0 : tensor<1048576x3xf32>
+}

@@ -1,0 +1,261 @@
+"""Slices of computed values, made by ops on slices of what these ops read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlir import ir
+from mlir.dialects import linalg, tensor
+
+from mlirfuse.analysis.loops.maps import projected_axes, repeats_a_loop
+from mlirfuse.analysis.loops.structure import reduces
+from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of
+from mlirfuse.dialect.attributes import OPERATION
+from mlirfuse.dialect.copies import COPIED
+from mlirfuse.support.reshapes import reassociation
+from mlirfuse.support.rewriting import defining_op, ops_named
+from mlirfuse.tiling.tiles import index
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+SLICE = "tensor.extract_slice"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Elements of one axis: so many, from one on, so many apart."""
+
+    start: int
+    count: int
+    step: int = 1
+
+    def within(self, outer: Range) -> Range:
+        """The range in the axis that an outer range is of."""
+        return Range(outer.start + self.start * outer.step, self.count, self.step * outer.step)
+
+
+Ranges = tuple[Range | None, ...]
+"""What a slice has of each axis; None for all of it."""
+
+Value = tuple[ir.Value, Ranges]
+"""A slice of a value."""
+
+
+def ranges_of(op: ir.Operation) -> Ranges | None:
+    """The ranges of a `tensor.extract_slice`; None where one is known at run time only."""
+    offsets, sizes, steps = (
+        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
+    )
+    found: list[Range | None] = []
+    for start, count, step, extent in zip(offsets, sizes, steps, extents_of(op.operands[0]), strict=True):
+        if (start, step) == (0, 1) and count == (_DYNAMIC if extent is None else extent):
+            found.append(None)
+        elif _DYNAMIC in (start, count, step) or step < 1:
+            return None
+        else:
+            found.append(Range(start, count, step))
+    return tuple(found)
+
+
+def is_elementwise(op: ir.Operation) -> bool:
+    """Whether an op computes each element of its one result from elements of what it reads, wherever that lies."""
+    if op.name != "linalg.generic" or len(op.results) != 1 or COPIED in op.attributes or OPERATION in op.attributes:
+        return False
+    maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
+    loops = [expr.position for expr in maps[-1].value.results if isinstance(expr, ir.AffineDimExpr)]
+    if reduces(op) or sorted(loops) != list(range(maps[-1].value.n_dims)) or ops_named(op, "linalg.index"):
+        return False
+    if any(repeats_a_loop(each) for each in maps):
+        return False
+    return all(isinstance(e, ir.AffineDimExpr | ir.AffineConstantExpr) for m in maps for e in m.value.results)
+
+
+class SlicedOps:
+    """Slices of values: of an op's result by that op on slices of its operands, as far as ops are elementwise.
+
+    Reshapes, slices of slices, and filled arrays are followed too. Everything else is sliced itself. A slice that is
+    asked for twice is the same value.
+
+    Args:
+        follows: which elementwise ops are computed on slices.
+    """
+
+    def __init__(self, follows: Callable[[ir.Operation], bool] = is_elementwise):
+        self._follows = follows
+        self._made: dict[Value, ir.Value] = {}
+
+    def of(self, value: ir.Value, ranges: Ranges) -> ir.Value:
+        """A slice of a value; new ops stand behind the value's own."""
+        if not any(ranges):
+            return value
+        if (value, ranges) not in self._made:
+            self._made[value, ranges] = self._build(value, ranges)
+        return self._made[value, ranges]
+
+    def sources(self, value: ir.Value, ranges: Ranges) -> list[Value] | None:
+        """What a slice is computed of: slices of the operands of the op that makes the value, of which some may be
+        whole; None for a value that is sliced itself.
+        """
+        op = defining_op(value)
+        if op is None:
+            return None
+        if op.name == SLICE:
+            outer = ranges_of(op)
+            return None if outer is None else [(op.operands[0], _composed(ranges, outer))]
+        if op.name in RESHAPES:
+            before = _before_reshape(op, ranges)
+            return None if before is None else [(op.operands[0], before)]
+        if op.name == "linalg.fill":
+            return []
+        if op.name == "linalg.generic" and self._follows(op):
+            return list(zip(op.operands, _operand_ranges(op, ranges), strict=True))
+        return None
+
+    def _build(self, value: ir.Value, ranges: Ranges) -> ir.Value:
+        op, sources = defining_op(value), self.sources(value, ranges)
+        if op is None or sources is None:
+            return self._slice(value, ranges)
+        if op.name == SLICE:
+            return self.of(*sources[0])
+        operands = [self.of(*source) for source in sources if isinstance(source[0].type, ir.RankedTensorType)]
+        with ir.InsertionPoint.after(op), op.location:
+            type_ = _sliced_type(value, ranges)
+            if op.name == "linalg.fill":
+                return linalg.fill(op.operands[0], outs=[_empty(value, ranges)])
+            if op.name in RESHAPES:
+                new = tensor.ExpandShapeOp if op.name == "tensor.expand_shape" else tensor.CollapseShapeOp
+                shape = ([], list(type_.shape)) if op.name == "tensor.expand_shape" else ()
+                return new(type_, operands[0], reassociation(op), *shape).result
+            return self._generic(op, sources, type_)
+
+    def _generic(self, op: ir.Operation, sources: Sequence[Value], type_: ir.RankedTensorType) -> ir.Value:
+        """The op on slices of its operands."""
+        operands = [self.of(*source) for source in sources[:-1]]
+        init, ranges = sources[-1]
+        if (maker := defining_op(init)) is not None and maker.name == "tensor.empty":
+            operands.append(_empty(init, ranges))
+        else:
+            operands.append(self.of(init, ranges))
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        new = ir.Operation.create(op.name, [type_], operands, attributes, regions=1)
+        copy = op.clone()
+        copy.regions[0].blocks[0].append_to(new.regions[0])
+        copy.erase()
+        return new.results[0]
+
+    def _slice(self, value: ir.Value, ranges: Ranges) -> ir.Value:
+        """A `tensor.extract_slice`, right behind the value."""
+        op = defining_op(value)
+        place = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
+        with place, value.location:
+            sizes = [
+                tensor.dim(value, index(axis))
+                for axis, (extent, own) in enumerate(zip(extents_of(value), ranges, strict=True))
+                if extent is None and own is None
+            ]
+            whole = [Range(0, _DYNAMIC if extent is None else extent) for extent in extents_of(value)]
+            parts = [own or every for own, every in zip(ranges, whole, strict=True)]
+            return tensor.ExtractSliceOp(
+                _sliced_type(value, ranges),
+                value,
+                [],
+                sizes,
+                [],
+                [part.start for part in parts],
+                [part.count for part in parts],
+                [part.step for part in parts],
+            ).result
+
+
+def elements_of(value: ir.Value, ranges: Ranges, unknown: int) -> int:
+    """Elements of a slice, with a number for extents that are known at run time."""
+    return prod(own.count if own else extent or unknown for own, extent in zip(ranges, extents_of(value), strict=True))
+
+
+def is_reshape(op: ir.Operation) -> bool:
+    """Whether an op gives a value another shape."""
+    return op.name in RESHAPES
+
+
+def readers(op: ir.Operation, is_view: Callable[[ir.Operation], bool] = is_reshape) -> Iterator[ir.Operation]:
+    """The ops that read a result, through views of it: through reshapes, for one."""
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        yield from readers(user, is_view) if is_view(user) else (user,)
+
+
+def slice_of(reader: ir.Operation, op: ir.Operation, sliced: SlicedOps) -> Value | None:
+    """What a reader of an op's result, or of a reshape of it, slices; None where that is no slice of the result."""
+    ranges = ranges_of(reader) if reader.name == SLICE else None
+    if ranges is None:
+        return None
+    source = found = (reader.operands[0], ranges)
+    while source[0] != op.results[0]:
+        before = sliced.sources(*source)
+        if before is None:
+            return None
+        (source,) = before
+    return found
+
+
+def slices_of(value: ir.Value) -> Iterator[tuple[ir.Operation, Ranges]]:
+    """The slices that are read of a value, whose ranges are known."""
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name == SLICE and use.operand_number == 0 and (ranges := ranges_of(op)) is not None:
+            yield op, ranges
+
+
+def _composed(inner: Ranges, outer: Ranges) -> Ranges:
+    return tuple(i if o is None else o if i is None else i.within(o) for i, o in zip(inner, outer, strict=True))
+
+
+def _operand_ranges(op: ir.Operation, ranges: Ranges) -> list[Ranges]:
+    """What each operand has of a slice of an elementwise op's result."""
+    *maps, written = ir.ArrayAttr(op.attributes["indexing_maps"])
+    of_loop = dict(zip(projected_axes(written), ranges, strict=True))
+    axes = [projected_axes(each) for each in (*maps, written)]
+    return [tuple(None if loop is None else of_loop.get(loop) for loop in own) for own in axes]
+
+
+def _before_reshape(op: ir.Operation, ranges: Ranges) -> Ranges | None:
+    """The ranges in the source of a reshape; None where a slice of the result is no slice of the source."""
+    before, after = (extents_of(value) for value in (op.operands[0], op.results[0]))
+    if None in before or None in after:
+        return None
+    expands = op.name == "tensor.expand_shape"
+    found: list[Range | None] = []
+    for number, group in enumerate(reassociation(op)):
+        extents = [(after if expands else before)[axis] or 1 for axis in group]
+        outer = next((n for n, extent in enumerate(extents) if extent != 1), 0)
+        inner = prod(extents[outer + 1 :])
+        if expands:
+            part = ranges[group[outer]]
+            if any(ranges[axis] for n, axis in enumerate(group) if n != outer) or (part and inner > 1 < part.step):
+                return None
+            found.append(part and Range(part.start * inner, part.count * inner, part.step))
+            continue
+        part = ranges[number]
+        if part and inner > 1 and (part.step > 1 or part.start % inner or part.count % inner):
+            return None
+        outermost = part and Range(part.start // inner, part.count // inner, part.step)
+        found += [outermost if n == outer else None for n in range(len(group))]
+    return tuple(found)
+
+
+def _sliced_type(value: ir.Value, ranges: Ranges) -> ir.RankedTensorType:
+    type_ = ir.RankedTensorType(value.type)
+    shape = [own.count if own else extent for own, extent in zip(ranges, type_.shape, strict=True)]
+    return ir.RankedTensorType.get(shape, type_.element_type)
+
+
+def _empty(value: ir.Value, ranges: Ranges) -> ir.Value:
+    """A `tensor.empty` like a slice of a value."""
+    type_ = _sliced_type(value, ranges)
+    sizes = [
+        tensor.dim(value, index(axis))
+        for axis, (extent, own) in enumerate(zip(extents_of(value), ranges, strict=True))
+        if extent is None and own is None
+    ]
+    return ir.Operation.create("tensor.empty", [type_], sizes).results[0]

@@ -1,0 +1,127 @@
+"""The predicted time of some ops of a function by themselves, as kernels of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mlir import ir
+from mlir.dialects import func
+
+from mlirfuse.analysis.extent_hints import HostExtents
+from mlirfuse.analysis.kernels import argument_attributes, body, kernels
+from mlirfuse.analysis.memory.host_views import is_host_view
+from mlirfuse.analysis.segments.segments import CHEAP_OPS
+from mlirfuse.dialect.attributes import TARGET
+from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
+from mlirfuse.passes.fusion.hint_extents import FuseHintExtents
+from mlirfuse.passes.fusion.join_kernels import FuseJoinKernels
+from mlirfuse.passes.fusion.mix_order_reduction import FuseMixOrderReduction
+from mlirfuse.passes.fusion.permuted_product import microseconds
+from mlirfuse.passes.fusion.prologues import FusePrologues
+from mlirfuse.passes.fusion.recompute import FuseRecompute
+from mlirfuse.passes.fusion.segment import FuseSegment
+from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
+from mlirfuse.support.rewriting import clone, defining_op, read_values
+from mlirfuse.tiling.kernel_signature import default_attributes
+
+FUSION: tuple[Pass, ...] = (
+    FuseSegment(),
+    FuseHintExtents(),
+    FuseMixOrderReduction(),
+    FuseRecompute(),
+    FusePrologues(),
+    FuseJoinKernels(),
+    FuseSharedOperands(),
+    FuseHintExtents(),
+)
+"""What makes kernels of ops, and fewer of these."""
+
+
+class Trial:
+    """A function of copies of some ops, in a module of its own.
+
+    Args:
+        module: the module that the ops are in, which stays as it is.
+        function: the function that they are in.
+        ops: the ops; views of arguments and constants that they read are copied too, and other values are arguments.
+
+    Attributes:
+        module: the module of the copies.
+        copies: the copy of each op.
+    """
+
+    def __init__(self, module: ir.Operation, function: ir.Operation, ops: Iterable[ir.Operation]):
+        members = _with_views(ops)
+        ordered = [op for op in body(function) if op in members]
+        made = {result for op in ordered for result in op.results}
+        inputs = list(dict.fromkeys(v for op in ordered for v in read_values(op) if v not in made))
+        outputs = [
+            result
+            for op in ordered
+            for result in op.results
+            if any(use.owner.operation not in members for use in result.uses) and op.name not in CHEAP_OPS
+        ]
+        known = dict(zip(function.regions[0].blocks[0].arguments, argument_attributes(function), strict=True))
+        tensors = [isinstance(value.type, ir.RankedTensorType) for value in inputs]
+        expected = HostExtents(function)
+        attributes = [
+            {**(known.get(value) or default_attributes()), **_hints(expected, value)} if is_tensor else {}
+            for value, is_tensor in zip(inputs, tensors, strict=True)
+        ]
+        with function.location:
+            self.module = ir.Module.create()
+        if TARGET in module.attributes:
+            self.module.operation.attributes[TARGET] = module.attributes[TARGET]
+        self.copies: dict[ir.Operation, ir.Operation] = {}
+        with ir.InsertionPoint(self.module.body), function.location:
+            new = func.FuncOp("trial", ([v.type for v in inputs], [v.type for v in outputs]))
+            new.arg_attrs = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in attributes])
+            block = new.add_entry_block()
+            mapping = dict(zip(inputs, block.arguments, strict=True))
+            with ir.InsertionPoint(block):
+                for op in ordered:
+                    self.copies[op] = clone(op, mapping)
+                func.ReturnOp([mapping[v] for v in outputs])
+
+    def microseconds(self, rewrite: Callable[[dict[ir.Operation, ir.Operation]], None] | None = None) -> float:
+        """What the kernels of the function are predicted to take together; infinite if one has no schedule.
+
+        Args:
+            rewrite: changes the copies before, by the ops that they are copies of.
+        """
+        if rewrite is not None:
+            rewrite(self.copies)
+        for each in FUSION:
+            each.run(self.module.operation, Remarks())
+        return sum(microseconds(kernel) for kernel in list(kernels(self.module.operation)))
+
+
+def _hints(expected: HostExtents, value: ir.Value) -> dict[str, ir.Attribute]:
+    """What is expected of the run-time extents of a value: the same of all, where nobody says."""
+    type_ = ir.RankedTensorType(value.type)
+    if type_.has_static_shape:
+        return {}
+    hints = [n or UNKNOWN_EXTENT if type_.is_dynamic_dim(d) else None for d, n in enumerate(expected.of(value))]
+    return {EXTENT_HINTS: hints_attribute(hints)}
+
+
+def _with_views(ops: Iterable[ir.Operation]) -> set[ir.Operation]:
+    """The ops, with the constants that they read, and what makes views of arguments for them."""
+    found = set(ops)
+    open_: list[ir.Operation] = list(found)
+    while open_:
+        for value in read_values(open_.pop()):
+            maker = defining_op(value)
+            if maker is not None and maker not in found and (maker.name in CHEAP_OPS or _views_argument(maker)):
+                found.add(maker)
+                open_.append(maker)
+    return found
+
+
+def _views_argument(op: ir.Operation) -> bool:
+    if not is_host_view(op):
+        return False
+    maker = defining_op(op.operands[0])
+    return maker is None or _views_argument(maker)

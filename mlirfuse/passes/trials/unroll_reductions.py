@@ -1,0 +1,234 @@
+"""`fuse-unroll-reductions`: reductions of a few elements become elementwise ops, for a kernel that reduces others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import linalg, tensor
+
+from mlirfuse.analysis.arithmetic.combining import Combiner, combined, combiner_of
+from mlirfuse.analysis.contractions.contraction import product_of
+from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.loops.maps import projection
+from mlirfuse.analysis.loops.structure import OpStructure, static_extents, structure_of
+from mlirfuse.dialect.attributes import KERNEL, OPERATION
+from mlirfuse.errors import PassError
+from mlirfuse.passes.graph.sliced_ops import Range, SlicedOps, is_elementwise, readers
+from mlirfuse.passes.trials.trial import Trial
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice.choice import RESOLUTION
+from mlirfuse.support.rewriting import backward_slice, clone, defining_op, erase, erase_dead
+from mlirfuse.tiling.tiles import index
+
+MOST_TERMS = 8
+"""Elements that are combined in one op, at most: each takes what it is computed of."""
+
+
+@dataclass(frozen=True)
+class FuseUnrollReductions(Pass):
+    """Unrolls a reduction whose result one over other loops needs, where the kernels then clearly take less time.
+
+    Requires functions of tensor ops. Ops share a kernel if they reduce the same dimensions: of a sum over pairs of
+    points of a function of their distances, the sum over three coordinates is a kernel of its own, which writes a
+    distance for each pair. As an elementwise op on slices of one coordinate each it has no loop that reduces. What the
+    reduction reads is computed on slices too. Both forms, with the ops that they read and those that need the result,
+    are scheduled on trial.
+
+    ```mlir
+    %d = linalg.generic {iterator_types = ["parallel", "parallel", "reduction"]} ins(%r : tensor<512x512x3xf32>) ... {
+    ^bb0(%a: f32, %out: f32):
+      %0 = arith.addf %out, %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<512x512xf32>
+    ```
+    becomes
+    ```mlir
+    %x = tensor.extract_slice %r[0, 0, 0] [512, 512, 1] [1, 1, 1] : tensor<512x512x3xf32> to tensor<512x512x1xf32>
+    ...
+    %d = linalg.generic {iterator_types = ["parallel", "parallel"]} ins(%x, %y, %z : ...) ... {
+    ^bb0(%a: f32, %b: f32, %c: f32, %out: f32):
+      %0 = arith.addf %zero, %a : f32
+      %1 = arith.addf %0, %b : f32
+      %2 = arith.addf %1, %c : f32
+      linalg.yield %2 : f32
+    } -> tensor<512x512xf32>
+    ```
+
+    Attributes:
+        always: whether such reductions are unrolled whatever is predicted.
+    """
+
+    name: ClassVar[str] = "fuse-unroll-reductions"
+    always: bool = False
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in functions(module):
+            if KERNEL in function.attributes or not body(function) or is_tile_program(function):
+                continue
+            found = [short for op in body(function) if (short := _ShortReduction.of(op)) is not None]
+            if not found:
+                remarks.declined(self, "no reduction of a few elements feeds one over other loops", function)
+            for short in found:
+                times = f"a reduction of {short.terms} elements"
+                if not self.always:
+                    ops = short.ops(function)
+                    whole = Trial(module, function, ops).microseconds()
+                    unrolled = Trial(module, function, ops).microseconds(short.unroll_copy)
+                    times += f" is predicted to take {unrolled:.1f} us unrolled, {whole:.1f} us as it is"
+                    if unrolled * RESOLUTION >= whole:
+                        remarks.declined(self, times, short.op)
+                        continue
+                remarks.applied(self, times, short.op)
+                short.unroll()
+            erase_dead([op for op in body(function) if op.results])
+
+
+@dataclass(frozen=True)
+class _ShortReduction:
+    """A reduction of a few elements.
+
+    Attributes:
+        structure: of the op.
+        extents: of its loops.
+        combiner: how it combines elements.
+        start: the number that it starts from.
+    """
+
+    structure: OpStructure
+    extents: list[int]
+    combiner: Combiner
+    start: ir.Value
+
+    @property
+    def op(self) -> ir.Operation:
+        return self.structure.op
+
+    @property
+    def terms(self) -> int:
+        """Elements that are combined."""
+        return prod(self.extents[loop] for loop in self.structure.reduction_loops)
+
+    @classmethod
+    def of(cls, op: ir.Operation) -> _ShortReduction | None:
+        """The reduction that an op is; None for another op, or where no reduction over other loops needs the result."""
+        found = cls.any(op)
+        return found if found is not None and any(not _is_alike(op, each) for each in _needing(op)) else None
+
+    @classmethod
+    def any(cls, op: ir.Operation) -> _ShortReduction | None:
+        """The reduction that an op is, whatever needs its result; None for another op."""
+        if op.name != "linalg.generic" or len(op.results) != 1 or OPERATION in op.attributes:
+            return None
+        structure = structure_of(op)
+        if structure is None or not structure.reduction_loops or product_of(structure) is not None:
+            return None
+        *inputs, init = op.operands
+        axes = structure.operand_axes[:-1]
+        if None in axes or not all(isinstance(value.type, ir.RankedTensorType) for value in inputs):
+            return None
+        extents = static_extents([each or () for each in axes], inputs, structure.loop_count)
+        start = defining_op(init)
+        if extents is None or start is None or start.name != "linalg.fill":
+            return None
+        try:
+            found = cls(structure, extents, combiner_of(structure), start.operands[0])
+        except PassError:
+            return None
+        return found if found.terms <= MOST_TERMS else None
+
+    def ops(self, function: ir.Operation) -> set[ir.Operation]:
+        """The reduction, the elementwise ops that it reads, and all that need its result but products."""
+        behind = _behind(self.op)
+        wanted = [value for op in (self.op, *behind) for value in op.operands]
+        before = {op for op in backward_slice(wanted, body(function)) if is_elementwise(op)}
+        return {self.op, *behind, *before}
+
+    def unroll(self) -> None:
+        """Replaces the reduction by an elementwise op on slices."""
+        structure, op, sliced = self.structure, self.op, SlicedOps()
+        *inputs, _ = op.operands
+        kept = [loop for loop in range(structure.loop_count) if loop not in structure.reduction_loops]
+        values: list[ir.Value] = []
+        for tap in product(*(range(self.extents[loop]) for loop in structure.reduction_loops)):
+            at = dict(zip(structure.reduction_loops, tap, strict=True))
+            for value, axes in zip(inputs, structure.operand_axes, strict=False):
+                values.append(sliced.of(value, tuple(self._one(loop, at) for loop in axes or ())))
+        maps = [
+            projection(len(kept), [kept.index(loop) if loop in kept else None for loop in axes or ()])
+            for axes in structure.operand_axes[:-1]
+        ]
+        result = ir.RankedTensorType(op.results[0].type)
+        written = projection(len(kept), [kept.index(loop) for loop in structure.result_axes[0] if loop is not None])
+        kinds = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(kept)
+        with ir.InsertionPoint(op), op.location:
+            sizes = [tensor.dim(op.results[0], index(d)) for d in range(result.rank) if result.is_dynamic_dim(d)]
+            init = ir.Operation.create("tensor.empty", [result], sizes).results[0]
+            all_maps = ir.ArrayAttr.get([*(maps * self.terms), written])
+            new = linalg.GenericOp([result], values, [init], all_maps, ir.ArrayAttr.get(kinds)).operation
+        self._fill(new, len(inputs))
+        op.results[0].replace_all_uses_with(new.results[0])
+        erase(op)
+
+    def unroll_copy(self, copies: dict[ir.Operation, ir.Operation]) -> None:
+        """The same of a copy of the reduction."""
+        found = _ShortReduction.any(copies[self.op])
+        assert found is not None  # as the reduction is one
+        found.unroll()
+
+    def _one(self, loop: int | None, at: dict[int, int]) -> Range | None:
+        """What a term reads along an axis."""
+        return Range(at[loop], 1) if loop in at and self.extents[loop] > 1 else None
+
+    def _fill(self, new: ir.Operation, inputs: int) -> None:
+        """The body of the elementwise op: that of the reduction for each term, one after the other."""
+        old = self.op.regions[0].blocks[0]
+        types = [ir.RankedTensorType(value.type).element_type for value in new.operands]
+        block = new.regions[0].blocks.append(*types, arg_locs=[self.op.location] * len(types))
+        accumulator, total = old.arguments[len(old.arguments) - 1], self.start
+        with ir.InsertionPoint(block), self.op.location:
+            for term in range(self.terms):
+                own = list(block.arguments)[term * inputs : (term + 1) * inputs]
+                mapping = dict(zip(list(old.arguments)[:-1], own, strict=True))
+                for inner in [each.operation for each in old.operations][:-1]:
+                    if inner != self.combiner.op:
+                        clone(inner, mapping)
+                element = mapping.get(self.combiner.element, self.combiner.element)
+                total = combined(self.combiner, {accumulator: total, self.combiner.element: element})
+            linalg.YieldOp([total])
+
+
+def _behind(op: ir.Operation) -> list[ir.Operation]:
+    """The ops that need an op's result, but products and what needs these."""
+    found: dict[ir.Operation, None] = {}
+    open_ = [op]
+    while open_:
+        for reader in readers(open_.pop()):
+            structure = structure_of(reader) if reader.name == "linalg.generic" else None
+            if structure is not None and product_of(structure) is None and reader not in found:
+                found[reader] = None
+                open_.append(reader)
+    return list(found)
+
+
+def _needing(op: ir.Operation) -> list[ir.Operation]:
+    """The reductions that need an op's result."""
+    return [each for each in _behind(op) if not is_elementwise(each)]
+
+
+def _is_alike(op: ir.Operation, other: ir.Operation) -> bool:
+    """Whether another reduction has as many elements to reduce in the same axes, so that both share a kernel."""
+    structures = [structure_of(each) for each in (op, other)]
+    return (
+        structures[0] is not None and structures[1] is not None and _reduced(structures[0]) == _reduced(structures[1])
+    )
+
+
+def _reduced(structure: OpStructure) -> list[tuple[int, int | None]]:
+    """The axes of the first operand that are reduced, and their extents."""
+    axes = structure.operand_axes[0] or ()
+    return [(n, structure.operand_extents[0][n]) for n, loop in enumerate(axes) if loop in structure.reduction_loops]

@@ -1,0 +1,137 @@
+// RUN: mlirfuse-opt --fuse-bubble-slices --target=sm_90a --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// Both halves are computed from halves of the arguments; rows are known at run time.
+// CHECK-LABEL: func.func @gate
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x512xf32>{{.*}}, %[[B:[a-z0-9]+]]: tensor<512xf32>
+// CHECK-DAG: tensor.extract_slice %[[X]][0, 0] [%{{.*}}, 256] [1, 1]
+// CHECK-DAG: tensor.extract_slice %[[X]][0, 256] [%{{.*}}, 256] [1, 1]
+// CHECK-DAG: tensor.extract_slice %[[B]][0] [256] [1]
+// CHECK-DAG: tensor.extract_slice %[[B]][256] [256] [1]
+// CHECK: arith.addf
+// CHECK: arith.addf
+// CHECK-NOT: extract_slice
+// CHECK: arith.mulf
+// REMARK: fuse-bubble-slices: applied: slices are computed from slices
+func.func @gate(%x: tensor<?x512xf32>, %b: tensor<512xf32>) -> tensor<?x256xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x512xf32>
+  %e = tensor.empty(%n) : tensor<?x512xf32>
+  %h = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %b : tensor<?x512xf32>, tensor<512xf32>) outs(%e : tensor<?x512xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<?x512xf32>
+  %left = tensor.extract_slice %h[0, 0] [%n, 256] [1, 1] : tensor<?x512xf32> to tensor<?x256xf32>
+  %right = tensor.extract_slice %h[0, 256] [%n, 256] [1, 1] : tensor<?x512xf32> to tensor<?x256xf32>
+  %e2 = tensor.empty(%n) : tensor<?x256xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%left, %right : tensor<?x256xf32>, tensor<?x256xf32>) outs(%e2 : tensor<?x256xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %s = arith.mulf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<?x256xf32>
+  return %y : tensor<?x256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// Through a reshape, from a slice of a slice.
+// CHECK-LABEL: func.func @reshaped
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<64x512xf32>
+// CHECK: %[[SLICE:.*]] = tensor.extract_slice %[[X]][0, 384] [64, 128] [1, 1]
+// CHECK: %[[H:.*]] = linalg.generic {{.*}} ins(%[[SLICE]] : tensor<64x128xf32>)
+// CHECK: %[[G:.*]] = linalg.generic {{.*}} ins(%[[H]] : tensor<64x128xf32>)
+// CHECK: tensor.expand_shape %[[G]] {{\[}}[0], [1, 2]] output_shape [64, 1, 128]
+// REMARK: fuse-bubble-slices: applied: slices are computed from slices
+func.func @reshaped(%x: tensor<64x512xf32>) -> tensor<64x128xf32> {
+  %e = tensor.empty() : tensor<64x512xf32>
+  %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x512xf32>) outs(%e : tensor<64x512xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = math.absf %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x512xf32>
+  %half = tensor.extract_slice %h[0, 256] [64, 256] [1, 1] : tensor<64x512xf32> to tensor<64x256xf32>
+  %e0 = tensor.empty() : tensor<64x256xf32>
+  %g = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%half : tensor<64x256xf32>) outs(%e0 : tensor<64x256xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = arith.addf %p, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x256xf32>
+  %heads = tensor.expand_shape %g [[0], [1, 2]] output_shape [64, 2, 128] : tensor<64x256xf32> into tensor<64x2x128xf32>
+  %head = tensor.extract_slice %heads[0, 1, 0] [64, 1, 128] [1, 1, 1] : tensor<64x2x128xf32> to tensor<64x1x128xf32>
+  %flat = tensor.collapse_shape %head [[0], [1, 2]] : tensor<64x1x128xf32> into tensor<64x128xf32>
+  %e2 = tensor.empty() : tensor<64x128xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%flat : tensor<64x128xf32>) outs(%e2 : tensor<64x128xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = math.exp %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x128xf32>
+  return %y : tensor<64x128xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// An array that is returned is in memory, and so are slices that are.
+// CHECK-LABEL: func.func @returned
+// CHECK: %[[H:.*]] = linalg.generic
+// CHECK: tensor.extract_slice %[[H]]
+// REMARK: fuse-bubble-slices: declined: the value is in memory anyway, or its slices are
+func.func @returned(%x: tensor<64x512xf32>) -> (tensor<64x512xf32>, tensor<64x256xf32>) {
+  %e = tensor.empty() : tensor<64x512xf32>
+  %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x512xf32>) outs(%e : tensor<64x512xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = math.exp %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x512xf32>
+  %left = tensor.extract_slice %h[0, 0] [64, 256] [1, 1] : tensor<64x512xf32> to tensor<64x256xf32>
+  return %h, %left : tensor<64x512xf32>, tensor<64x256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// Four powers of each element again would take longer than to load the first ones.
+// CHECK-LABEL: func.func @costly
+// CHECK: %[[H:.*]] = linalg.generic
+// CHECK: tensor.extract_slice %[[H]]
+// REMARK: fuse-bubble-slices: declined: computing slices would take {{.*}} us longer
+func.func @costly(%x: tensor<4096x4096xf32>) -> tensor<4096x4092xf32> {
+  %e = tensor.empty() : tensor<4096x4096xf32>
+  %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4096x4096xf32>) outs(%e : tensor<4096x4096xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %a = math.powf %p, %p : f32
+    %b = math.powf %a, %p : f32
+    %c = math.powf %b, %p : f32
+    %s = math.powf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4096x4096xf32>
+  %left = tensor.extract_slice %h[0, 0] [4096, 4092] [1, 1] : tensor<4096x4096xf32> to tensor<4096x4092xf32>
+  %right = tensor.extract_slice %h[0, 4] [4096, 4092] [1, 1] : tensor<4096x4096xf32> to tensor<4096x4092xf32>
+  %e2 = tensor.empty() : tensor<4096x4092xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%left, %right : tensor<4096x4092xf32>, tensor<4096x4092xf32>) outs(%e2 : tensor<4096x4092xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %s = arith.mulf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<4096x4092xf32>
+  return %y : tensor<4096x4092xf32>
+}
+
+// -----
+
+// REMARK: fuse-bubble-slices: declined: no result of an elementwise op is sliced
+func.func @argument(%x: tensor<64x512xf32>) -> tensor<64x256xf32> {
+  %left = tensor.extract_slice %x[0, 0] [64, 256] [1, 1] : tensor<64x512xf32> to tensor<64x256xf32>
+  return %left : tensor<64x256xf32>
+}

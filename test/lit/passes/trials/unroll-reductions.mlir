@@ -1,0 +1,109 @@
+// RUN: mlirfuse-opt --fuse-unroll-reductions --target=sm_90a --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+// RUN: mlirfuse-opt --fuse-unroll-reductions="always=true" --target=sm_90a --split-input-file %s | FileCheck %s --check-prefix=ALWAYS
+
+#id = affine_map<(i, j, c) -> (i, j, c)>
+#ij = affine_map<(i, j, c) -> (i, j)>
+#first = affine_map<(i, j, c) -> (i, c)>
+#second = affine_map<(i, j, c) -> (j, c)>
+#pairs = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+// Distances of pairs of points, whose sum over the second points is another reduction: each coordinate is a slice.
+// CHECK-LABEL: func.func @distances
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8192x3xf32>, %[[Y:[a-z0-9]+]]: tensor<8192x3xf32>
+// CHECK-DAG: tensor.extract_slice %[[X]][0, 0] [8192, 1] [1, 1]
+// CHECK-DAG: tensor.extract_slice %[[X]][0, 2] [8192, 1] [1, 1]
+// CHECK-DAG: tensor.extract_slice %[[Y]][0, 1] [8192, 1] [1, 1]
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<8192x8192x1xf32>, tensor<8192x8192x1xf32>, tensor<8192x8192x1xf32>)
+// CHECK: arith.addf %cst
+// CHECK: iterator_types = ["parallel", "reduction"]
+// REMARK: fuse-unroll-reductions: applied: a reduction of 3 elements is predicted to take {{.*}} us unrolled, {{.*}} us as it is
+func.func @distances(%x: tensor<8192x3xf32>, %y: tensor<8192x3xf32>) -> tensor<8192xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8192x8192x3xf32>
+  %r = linalg.generic {indexing_maps = [#first, #second, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y : tensor<8192x3xf32>, tensor<8192x3xf32>) outs(%e : tensor<8192x8192x3xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %d = arith.subf %a, %b : f32
+    %s = math.absf %d : f32
+    linalg.yield %s : f32
+  } -> tensor<8192x8192x3xf32>
+  %e1 = tensor.empty() : tensor<8192x8192xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %d = linalg.generic {indexing_maps = [#id, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%r : tensor<8192x8192x3xf32>) outs(%init : tensor<8192x8192xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8192x8192xf32>
+  %e2 = tensor.empty() : tensor<8192xf32>
+  %init2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8192xf32>) -> tensor<8192xf32>
+  %y2 = linalg.generic {indexing_maps = [#pairs, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%d : tensor<8192x8192xf32>) outs(%init2 : tensor<8192xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %q = arith.divf %a, %a : f32
+    %s = arith.addf %out, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<8192xf32>
+  return %y2 : tensor<8192xf32>
+}
+
+// -----
+
+#id = affine_map<(i, c) -> (i, c)>
+#row = affine_map<(i, c) -> (i)>
+#column = affine_map<(i, c) -> (c)>
+// Shares of rows, whose sums over all rows are one kernel already.
+// CHECK-LABEL: func.func @shares
+// CHECK: iterator_types = ["parallel", "reduction"]
+// ALWAYS-LABEL: func.func @shares
+// ALWAYS-NOT: iterator_types = ["parallel", "reduction"]
+// ALWAYS: return
+// REMARK: fuse-unroll-reductions: declined: a reduction of 8 elements is predicted to take {{.*}} us unrolled, {{.*}} us as it is
+func.func @shares(%x: tensor<4194304x8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e1 = tensor.empty() : tensor<4194304xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4194304xf32>) -> tensor<4194304xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4194304x8xf32>) outs(%init : tensor<4194304xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4194304xf32>
+  %e = tensor.empty() : tensor<4194304x8xf32>
+  %q = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %d : tensor<4194304x8xf32>, tensor<4194304xf32>) outs(%e : tensor<4194304x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.divf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<4194304x8xf32>
+  %e2 = tensor.empty() : tensor<8xf32>
+  %init2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8xf32>) -> tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%q : tensor<4194304x8xf32>) outs(%init2 : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+#id = affine_map<(i, c) -> (i, c)>
+#row = affine_map<(i, c) -> (i)>
+// CHECK-LABEL: func.func @alone
+// CHECK: "reduction"
+// REMARK: fuse-unroll-reductions: declined: no reduction of a few elements feeds one over other loops
+func.func @alone(%x: tensor<512x3xf32>) -> tensor<512xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e1 = tensor.empty() : tensor<512xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<512xf32>) -> tensor<512xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<512x3xf32>) outs(%init : tensor<512xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<512xf32>
+  return %d : tensor<512xf32>
+}
