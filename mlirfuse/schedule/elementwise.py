@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.model.registers import MOST_ELEMENTS
 from mlirfuse.schedule.model.residency import registers_left
@@ -53,7 +53,7 @@ def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule
 
 
 def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:
-    for vector in _widths(problem.vector):
+    for vector in halves(problem.vector):
         narrow = replace(problem, vector=vector)
         for threads in BLOCK_THREADS:
             most_read = most_read_bytes(threads, target)
@@ -124,13 +124,6 @@ def elementwise_schedule(
     fill.rest_of_lanes(order[-1])
     layout = fill.layout()
     return Schedule(problem.tile_of(layout), layout)
-
-
-def _widths(vector: int) -> Iterator[int]:
-    """Elements of a vector, and of half of it, again and again."""
-    while vector:
-        yield vector
-        vector //= 2
 
 
 def transposed_schedule(problem: Problem, threads: int, most_read: int) -> Schedule | None:

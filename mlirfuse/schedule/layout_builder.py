@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
+
+
+def halves(number: int) -> Iterator[int]:
+    """A number, and half of it, again and again; nothing of 0."""
+    while number:
+        yield number
+        number //= 2
 
 
 class LayoutBuilder:

@@ -13,7 +13,7 @@ from math import prod
 
 from mlirfuse.schedule.grid.second_stage import PERIOD, legal, with_second_stage
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import estimated_blocks
 from mlirfuse.schedule.orders.sliding import BASE_REGISTERS
@@ -39,11 +39,9 @@ def product_loops(problem: Problem, loop: PersistentLoopProblem, target: Target)
     """Legal loops whose threads have all of what is kept; none where an array varies along all of the space."""
     if problem.shares_reads and not loop.inner and None not in problem.extents:
         for layout in dict.fromkeys(_layouts(problem, loop)):
-            most = _resident(problem, loop, layout, target)
-            while most:
-                if (schedule := _complete(problem, loop, layout, most, target)) is not None:
+            for blocks in halves(_resident(problem, loop, layout, target)):
+                if (schedule := _complete(problem, loop, layout, blocks, target)) is not None:
                     yield schedule
-                most //= 2
 
 
 def _layouts(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:

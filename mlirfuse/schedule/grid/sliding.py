@@ -14,7 +14,7 @@ from typing import Any
 
 from mlirfuse.schedule.grid.second_stage import legal, with_second_stage
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import estimated_blocks
 from mlirfuse.schedule.orders.sliding import BASE_REGISTERS, MOST_PRODUCTS
@@ -53,11 +53,9 @@ def sliding_loops(problem: Problem, loop: PersistentLoopProblem, target: Target)
     if not pairs or problem.vector_dim not in kept or None in problem.extents:
         return
     for layout in dict.fromkeys(_layouts(problem, loop, pairs)):
-        most = _resident(problem, loop, layout, target, pairs)
-        while most:
-            if (schedule := _complete(problem, loop, layout, most, target)) is not None:
+        for blocks in halves(_resident(problem, loop, layout, target, pairs)):
+            if (schedule := _complete(problem, loop, layout, blocks, target)) is not None:
                 yield schedule
-            most //= 2
 
 
 def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[int, int]]) -> Iterator[BlockedLayout]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import BLOCK_THREADS, WIDEST_ACCESS
 from mlirfuse.schedule.orders.tiles import SMALL, grown_tiles, layouts, ordered_layout, orders, tiles, widest
 from mlirfuse.schedule.parts.transposed_tiles import MOST_TRANSPOSED, TransposedTiles
@@ -142,13 +142,10 @@ def _is_held(problem: Problem, layout: BlockedLayout) -> bool:
 def _layouts(
     problem: Problem, order: Sequence[int], tile: Sequence[int], threads: int, whole: frozenset[int]
 ) -> Iterator[BlockedLayout]:
-    along = order[0]
-    vector = widest(problem, along, tile)
-    while vector:
-        layout = ordered_layout(tile, order, along, vector, threads, whole)
+    for vector in halves(widest(problem, order[0], tile)):
+        layout = ordered_layout(tile, order, order[0], vector, threads, whole)
         if layout is not None:
             yield layout
-        vector //= 2
 
 
 def _kept(order: Sequence[int], kept: Set[int]) -> tuple[int, ...]:
