@@ -27,6 +27,9 @@ CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1
 """Blocks of a cluster, whose tiles are neighbours and which copy the operand that they share for each other; and
 columns of such tiles, at least."""
 
+MOST_SPLIT = 256
+"""Blocks that share the steps of a tile, at most."""
+
 WAITING_BLOCKS = 8
 """Blocks of an SM that hide each other's waiting at barriers, where threads copy or compute operands themselves."""
 
@@ -177,7 +180,7 @@ def _splits(problem: ContractionProblem, target: Target, divided: bool) -> Itera
         waits = not schedule.contraction_part.family.is_asynchronous or problem.computed_from != (None, None)
         blocks = target.sms * (WAITING_BLOCKS if waits else 1)
         longest = problem.outer_k * (problem.k // schedule.contraction_part.k) // MIN_STEPS
-        most = min(blocks // count, longest)
+        most = min(MOST_SPLIT, blocks // count, longest)
         # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
         meets = known and not problem.accumulator_bytes
         for split in {2, most, min(most, target.sms // count), *(1 << bit for bit in range(1, 9))}:
