@@ -174,6 +174,10 @@ class MachineModel:
         """Its chip without instructions of its own: `sm_90` of `sm_90a`."""
         return target_of(self.chip).architecture
 
+    def sms_with(self, cluster: int) -> int:
+        """SMs that hold blocks of clusters of so many: a part of the device may hold no whole cluster."""
+        return int({4: self.cluster_sms_4, 8: self.cluster_sms_8}.get(cluster, 0.0)) or self.sms
+
     @property
     def dram_bytes_in_flight(self) -> float:
         """Bytes of loads in flight on each SM that keep device memory busy."""

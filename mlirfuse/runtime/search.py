@@ -14,7 +14,7 @@ from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.problems import problems_of
 from mlirfuse.errors import MlirFuseError
 from mlirfuse.machine import machine_of
-from mlirfuse.schedule.choice.ranking import ranked
+from mlirfuse.schedule.choice.predicted import ranked
 from mlirfuse.schedule.choice.records import AnyProblem, Record, RecordKey, lookup, on_trial, store
 from mlirfuse.schedule.schedule import Schedule
 

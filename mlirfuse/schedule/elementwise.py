@@ -1,22 +1,24 @@
-"""Schedules of kernels that reduce nothing: a tile a block, of one vector a thread or a few."""
+"""Schedules of kernels that reduce nothing: a tile a block, of one vector a thread or a few.
+
+Arrays that are contiguous along different dimensions are read and written in square tiles through shared memory. Rows
+that are no whole vectors are in tiles of several rows, which are accessed as one run of memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.registers import MOST_ELEMENTS
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.orders.sliding import sliding_schedules, tap_bytes
-from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.transposed import transposed_schedule
+from mlirfuse.schedule.parts.transposed_tiles import MOST_TRANSPOSED, TransposedTiles
+from mlirfuse.schedule.problem import Problem, TransposedProblem
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target
-
-BLOCK_THREADS = (256, 128, 512)
-"""Threads of a block."""
+from mlirfuse.target import LINE, SECTOR, Target
 
 VECTORS = (1, 2, 4)
 """Vectors of a thread, which a block's width lies between."""
@@ -32,6 +34,12 @@ MOST_READ_BYTES = 800
 """Bytes that a thread of an elementwise kernel reads at most, by narrower accesses where arrays are many: ptxas has all
 loads under way at once, and spills. Threads of a block that leaves each fewer registers read as much less."""
 
+SIDE = 64
+"""Elements of a tile's row, if these are a line: smaller tiles have too few loads under way."""
+
+MOST_WARPS = 16
+"""Warps of a block."""
+
 
 def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
     """With vectors of every width, blocks of a few sizes, and with and without tiles transposed in shared memory.
@@ -45,7 +53,7 @@ def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule
 
 
 def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:
-    for vector in _widths(problem.vector):
+    for vector in halves(problem.vector):
         narrow = replace(problem, vector=vector)
         for threads in BLOCK_THREADS:
             most_read = most_read_bytes(threads, target)
@@ -110,20 +118,90 @@ def elementwise_schedule(
         order.insert(0, across)
         most = min(TRANSPOSED_ELEMENTS, most_read // max(1, problem.read_bytes)) // vector
         fill.repeats[problem.vector_dim] = max(1, min(most, fill.left(problem.vector_dim)))
-    for dim in order:
-        fill.add_lanes(dim)
-    for dim in order:
-        fill.add_warps(dim, threads // WARP)
-    for dim in order:
-        fill.repeats[dim] *= max(1, min(vectors, fill.left(dim)))
-        vectors //= fill.repeats[dim] if across is None else vectors
+    fill.add_lanes(*order)
+    fill.add_warps(*order, most=threads // WARP)
+    fill.add_repeats(*order, most=vectors)
     fill.rest_of_lanes(order[-1])
     layout = fill.layout()
-    return Schedule(tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True)), layout)
+    return Schedule(problem.tile_of(layout), layout)
 
 
-def _widths(vector: int) -> Iterator[int]:
-    """Elements of a vector, and of half of it, again and again."""
-    while vector:
-        yield vector
-        vector //= 2
+def transposed_schedule(problem: Problem, threads: int, most_read: int) -> Schedule | None:
+    """Square tiles whose rows are whole lines, along both dimensions in which arrays are contiguous; a block has so
+    many threads at most, each of which reads so many bytes at most.
+
+    None where no array is transposed, or rows of one are shorter than a sector.
+    """
+    transposed = problem.transposed
+    if transposed is None:
+        return None
+    dims, side = (problem.vector_dim, transposed.dim), max(SIDE, LINE // transposed.narrowest)
+    while side > 1 and _is_too_large(side, problem, transposed, threads, most_read):
+        side //= 2
+    if min(min(side, problem.extents[d] or side) for d in dims) * transposed.narrowest < SECTOR:
+        return None
+    sides = [min(side, _power_of_two_from(problem.extents[d])) for d in dims]
+    tile = [1] * problem.rank
+    for d, extent in zip(dims, sides, strict=True):
+        tile[d] = extent
+    widest = max(problem.vector, transposed.vector)
+    warps = min(threads, sides[0] * sides[1] // widest) // WARP
+    if not warps:
+        return None
+    straight = _layout(tile, problem.vector_dim, transposed.dim, problem.vector, warps)
+    across = _layout(tile, transposed.dim, problem.vector_dim, transposed.vector, warps)
+    transposed_tiles = TransposedTiles(transposed.dim, across, transposed.mirrored)
+    if transposed_tiles.check_mirrored(tuple(tile), problem.extents):
+        transposed_tiles = replace(transposed_tiles, mirrored=False)
+    return Schedule(tuple(tile), straight, transposed=transposed_tiles)
+
+
+def _is_too_large(side: int, problem: Problem, transposed: TransposedProblem, threads: int, most_read: int) -> bool:
+    elements = side * side
+    return elements * transposed.bytes > MOST_TRANSPOSED or elements // threads * problem.read_bytes > most_read
+
+
+def _power_of_two_from(extent: int | None) -> int:
+    """The smallest power of two that is not less than an extent."""
+    return 1 << 30 if extent is None else 1 << (extent - 1).bit_length()
+
+
+def _layout(tile: list[int], along: int, across: int, vector: int, warps: int) -> BlockedLayout:
+    """The layout of a tile whose warps access rows along a dimension, as long as lanes reach, and as many as are left.
+
+    All numbers are powers of two, and a thread has a vector at least.
+    """
+    fill = LayoutBuilder(tile, along, vector)
+    fill.add_lanes(along)
+    fill.rest_of_lanes(across)
+    fill.add_warps(across, along, most=warps)
+    fill.rest_in_repeats(across, along)
+    return fill.layout()
+
+
+def flat_schedules(problem: Problem) -> Iterator[Schedule]:
+    """Tiles of whole rows whose lanes have a row each, so that what varies by rows is loaded once a thread.
+
+    None where rows are whole vectors, or arrays over the whole space are not contiguous and aligned.
+    """
+    whole = [a for a in problem.whole_arrays if a.order and a.order[0] == problem.rank - 1]
+    if problem.rank < 2 or problem.reduced or problem.transposed is not None or not whole:
+        return
+    row, rows = problem.extents[-1], problem.expected[-2]
+    plain = all(a.is_contiguous and not a.windows for a in whole)
+    if row is None or not plain or row % (WIDEST_ACCESS // min(a.bytes for a in whole)) == 0:
+        return
+    for across in (n for n in range(1, MOST_WARPS + 1) if row % n == 0 and row // n <= MOST_ELEMENTS):
+        down = 1
+        while across * down <= MOST_WARPS and (rows is None or down == 1 or WARP * down <= rows):
+            yield _schedule(problem, across, down)
+            down *= 2
+
+
+def _schedule(problem: Problem, across: int, down: int) -> Schedule:
+    row, ones = problem.extents[-1] or 1, (1,) * (problem.rank - 2)
+    layout = BlockedLayout(
+        (*ones, 1, 1), (*ones, WARP, 1), (*ones, down, across), (*ones, 1, row // across), (*ones, 1, 1)
+    )
+    tile = (*ones, min(WARP * down, problem.extents[-2] or WARP * down), row)
+    return Schedule(tile, layout, flat=True)

@@ -21,12 +21,12 @@ has extent 1 in a dimension (a value that is the same along it), every thread al
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from mlirfuse.schedule.kept import hashed_once, kept_property
+from mlirfuse.support.kept import hashed_once, kept_property
 from mlirfuse.support.renamed_names import refuses_old_fields
 
 WARP = 32
@@ -148,6 +148,10 @@ class BlockedLayout:
     def fragments(self, dim: int) -> int:
         """Fragments a thread holds along a dimension."""
         return self.repeats[dim] * self.within(dim) * self.neighbours(dim)
+
+    def held(self, dims: Iterable[int]) -> int:
+        """Elements a thread holds along some dimensions together."""
+        return prod([self.fragments(d) * self.vector[d] for d in dims])
 
     def step(self, dim: int) -> int:
         """Distance between the first elements of two neighbouring lanes, which have what lies in between."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from mlirfuse.schedule.kept import hashed_once, kept_property
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.support.kept import hashed_once, kept_property
 
 
 @hashed_once
@@ -202,10 +203,32 @@ class Problem:
         hints = self.hints or (None,) * self.rank
         return tuple(hint if extent is None else extent for extent, hint in zip(self.extents, hints, strict=True))
 
+    @property
+    def grid_part(self) -> GridPersistentProblem:
+        """`grid_persistent`, of a kernel with one."""
+        assert self.grid_persistent is not None
+        return self.grid_persistent
+
+    @property
+    def loop_part(self) -> PersistentLoopProblem:
+        """`persistent_loop`, of a kernel with one."""
+        assert self.persistent_loop is not None
+        return self.persistent_loop
+
     @kept_property
     def whole(self) -> frozenset[int]:
         """The dimensions of more than one element."""
         return frozenset(d for d, extent in enumerate(self.extents) if extent != 1)
+
+    @kept_property
+    def reads(self) -> list[ArrayAccess]:
+        """The arrays that it reads."""
+        return [array for array in self.arrays if not array.written]
+
+    @kept_property
+    def writes(self) -> list[ArrayAccess]:
+        """The arrays that it writes."""
+        return [array for array in self.arrays if array.written]
 
     @kept_property
     def whole_arrays(self) -> list[ArrayAccess]:
@@ -215,8 +238,17 @@ class Problem:
     @kept_property
     def shares_reads(self) -> bool:
         """Whether elements of the space share all that they read: no array that is read varies along all of it."""
-        reads = [a for a in self.arrays if not a.written and a.dims]
+        reads = [a for a in self.reads if a.dims]
         return len(reads) > 1 and not any(self.whole <= {*a.dims, *(d for _, d in a.pairs)} for a in reads)
+
+    def outwards(self, dims: Iterable[int]) -> list[int]:
+        """Some dimensions, the one in which memory is contiguous first, then from the innermost one outwards."""
+        return sorted(dims, key=lambda d: (d != self.vector_dim, -d))
+
+    def tile_of(self, layout: BlockedLayout, looped: Collection[int] = ()) -> tuple[int, ...]:
+        """What a layout covers, and no more than there is but along the dimensions of a persistent loop."""
+        sizes = enumerate(zip(layout.extents, self.extents, strict=True))
+        return tuple(n if d in looped else min(n, extent or n) for d, (n, extent) in sizes)
 
     def tiles(self, tile: Sequence[int], dims: Iterable[int]) -> int | None:
         """How many tiles there are along some dimensions; None where run time has to say."""

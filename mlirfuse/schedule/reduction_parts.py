@@ -1,7 +1,8 @@
 """How many parts a reduction is computed in, each by blocks of their own: a pure function of (problem, machine).
 
 Where few results are kept of much data, blocks that each have some of the results are too few to keep a device busy.
-Parts of one reduced dimension are more results; a second kernel, which reads little, combines them.
+Parts of one reduced dimension are more results; a second kernel, which reads little, combines them. The parts of long
+rows are of one size where the number of rows is unknown, so that they do for any number of rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.predict import predict
 from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.problem import Problem, RowReduction
+from mlirfuse.schedule.rows.candidates import row_candidates
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.target import LINE, Target
 
@@ -28,6 +30,9 @@ PARTIAL_SHARE = 1 / 16
 
 FEWEST_BLOCKS = 32
 """Blocks that parts make, about, at least: fewer keep no device busy."""
+
+MOST_BYTES, LEAST_BYTES = 32 * 1024, 4 * 1024
+"""Bytes of a part, at most and at least: numbers with no divisor in between are not split."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,7 @@ def best_parts(problem: Problem, target: Target, machine: MachineModel, dims: tu
     """The parts by which two kernels take the least predicted time; None where nothing may be divided.
 
     The problem's reductions must depend on no other, and nothing along what they reduce may depend on them. Extents
-    that are known at run time are assumed to be large (`predict/space.py`).
-
-    Args:
-        problem: the kernel's.
-        target: the architecture.
-        machine: the speeds of the device.
-        dims: that may be divided.
+    that are known at run time are assumed to be large (`predict/counts/space.py`). `dims` may be divided.
     """
     problem = with_extents(problem)
     if len({part.dims for part in problem.reductions if part.dims}) != 1:
@@ -174,3 +173,27 @@ def second_problem(problem: Problem, parts: int) -> Problem:
         reductions=(reduction,),
         instructions=float(len(problem.reductions)),
     )
+
+
+def row_parts(problem: Problem, target: Target) -> int:
+    """How many parts of one length each row is reduced in; 1 where rows stay whole.
+
+    Rows stay whole where one block holds a row, where something of a row is needed again, where the grid loops over
+    rows, as it does over those of a known number, and where memory is not contiguous along rows.
+    """
+    if (
+        problem.reduced != {problem.vector_dim}
+        or problem.dependent_reductions > 1
+        or problem.live_bytes
+        or problem.column_bytes
+    ):
+        return 1
+    if problem.persistent_loop is None or not problem.loop_is_optional or None not in problem.extents:
+        return 1
+    length, each = problem.row_elements // problem.vector, problem.vector * max(1, problem.read_bytes)
+    if length * each <= MOST_BYTES:
+        return 1
+    if any(schedule.layout.cluster == 1 for schedule in row_candidates(problem, target)):
+        return 1
+    fewest, most = -(-length * each // MOST_BYTES), length * each // LEAST_BYTES
+    return next((parts for parts in range(fewest, most + 1) if length % parts == 0), 1)

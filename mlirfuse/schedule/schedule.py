@@ -5,21 +5,22 @@ The `fuse.schedule` attribute of the kernel holds it; an attribute that is there
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 from mlir import ir
 
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError, errors_at
-from mlirfuse.schedule.kept import hashed_once
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.grid_persistent import GridPersistent
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
+from mlirfuse.support.kept import hashed_once
 from mlirfuse.support.renamed_names import not_one_of, refuses_old_fields
 from mlirfuse.target import TARGETS, Target
 from mlirfuse.target.instructions import FAMILIES
@@ -77,6 +78,32 @@ class Schedule:
     grid_persistent: GridPersistent | None = None
     transposed: TransposedTiles | None = None
     flat: bool = False
+
+    @property
+    def contraction_part(self) -> ContractionSchedule:
+        """`contraction`, of a kernel with one."""
+        assert self.contraction is not None
+        return self.contraction
+
+    @property
+    def loop_part(self) -> PersistentLoop:
+        """`persistent_loop`, of a kernel with one."""
+        assert self.persistent_loop is not None
+        return self.persistent_loop
+
+    @property
+    def grid_part(self) -> GridPersistent:
+        """`grid_persistent`, of a kernel with one."""
+        assert self.grid_persistent is not None
+        return self.grid_persistent
+
+    def with_contraction(self, **changes: Any) -> Schedule:
+        """The schedule with other values of some fields of its contraction's part."""
+        return replace(self, contraction=replace(self.contraction_part, **changes))
+
+    def with_loop(self, **changes: Any) -> Schedule:
+        """The same of its persistent loop."""
+        return replace(self, persistent_loop=replace(self.loop_part, **changes))
 
     def attribute(self) -> ir.Attribute:
         """The `fuse.schedule` attribute, in the current context."""
@@ -254,11 +281,7 @@ def _check_persistent_loop(
 
 
 def _check_grid_persistent(
-    schedule: Schedule,
-    part: GridPersistent,
-    extents: tuple[int | None, ...],
-    reduced: frozenset[int],
-    target: Target,
+    schedule: Schedule, part: GridPersistent, extents: tuple[int | None, ...], reduced: frozenset[int], target: Target
 ) -> str | None:
     """What makes the schedule of a grid persistent kernel illegal, or None."""
     if schedule.persistent_loop or schedule.contraction or schedule.shared_spill:

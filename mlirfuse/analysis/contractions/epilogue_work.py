@@ -10,7 +10,7 @@ from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instru
 from mlirfuse.analysis.contractions.contraction import CASTS, Contraction
 from mlirfuse.analysis.kernels import stored_values
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
-from mlirfuse.schedule.parts.epilogue_work import EpilogueWork
+from mlirfuse.schedule.parts.contraction_problem import EpilogueWork
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import nested
 

@@ -19,9 +19,9 @@ from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.choice.records import AnyProblem
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
-from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.predict.counts.accesses import missing
 from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
-from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.predict.work import US
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.reduction_parts import best_parts, least_microseconds
 from mlirfuse.schedule.schedule import schedule_of
@@ -31,7 +31,7 @@ from mlirfuse.target import Target
 def kernel_prediction(kernel: ir.Operation, target: Target, machine: MachineModel) -> Prediction:
     """What a kernel on tensors is predicted to take, with the schedule that it has or would get.
 
-    Dynamic extents are assumed to be large (`schedule/predict/space.py`, for contractions `contractions/grid.py`).
+    Dynamic extents are assumed to be large (`predict/counts/space.py`, for contractions `contractions/grid.py`).
 
     Args:
         kernel: a tensor kernel.

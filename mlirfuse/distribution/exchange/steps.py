@@ -30,7 +30,7 @@ from mlirfuse.distribution.exchange.recursive_halving import HalvingShuffle, all
 from mlirfuse.distribution.exchange.slots import MOST_LISTED_ELEMENTS, Slots
 from mlirfuse.distribution.exchange.warp_barriers import independent_warps
 from mlirfuse.distribution.threads.scalars import add, constant, divide, equals_zero, remainder
-from mlirfuse.schedule.model.exchanges import MOST_ALTERNATING
+from mlirfuse.schedule.model.shared_memory import MOST_ALTERNATING
 from mlirfuse.support.dtypes import from_mlir
 
 CLUSTER = "cluster"

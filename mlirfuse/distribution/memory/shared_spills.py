@@ -13,7 +13,7 @@ from mlirfuse.distribution.threads.fragments import Key
 from mlirfuse.distribution.threads.ordered_accesses import keep_in_order
 from mlirfuse.distribution.threads.scalars import add, constant, multiply, opaque_index
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.schedule.model.row_registers import AHEAD
+from mlirfuse.schedule.model.registers import AHEAD
 from mlirfuse.support.dtypes import from_mlir
 
 

@@ -31,7 +31,7 @@ from mlirfuse.distribution.threads.threads import Threads
 from mlirfuse.distribution.unaligned.realigned_rows import realign_row
 from mlirfuse.distribution.unaligned.rows import rows_of
 from mlirfuse.distribution.unaligned.unaligned_rows import Complete, start_load, store_row
-from mlirfuse.schedule.model.row_registers import AHEAD
+from mlirfuse.schedule.model.registers import AHEAD
 from mlirfuse.tiling.contractions.k_loop import feeds_contraction
 from mlirfuse.tiling.tiles import zero
 

@@ -19,7 +19,7 @@ from mlirfuse.distribution.distributor import Distributor, Role, rule
 from mlirfuse.distribution.threads.fragments import Fragments, Key, widen
 from mlirfuse.distribution.threads.scalars import add, constant, divide, equals_zero
 from mlirfuse.errors import PassError
-from mlirfuse.schedule.contractions.tensor_cores import holds_warpgroup_sums
+from mlirfuse.schedule.contractions.step_times import holds_warpgroup_sums
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.rewriting import clone

@@ -33,8 +33,8 @@ from mlirfuse.passes.fusion.permuted_arrays import (
 )
 from mlirfuse.passes.kernels.collapse_dims import collapse_alone, pairs_of
 from mlirfuse.schedule.grid.products import MOST_SUMS
-from mlirfuse.schedule.predict.bounds import issue_microseconds
-from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.predict.predict import issue_microseconds
+from mlirfuse.schedule.predict.work import US
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.support.rewriting import defining_op, erase
 from mlirfuse.tiling.kernel_signature import default_attributes

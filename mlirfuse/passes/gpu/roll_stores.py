@@ -27,7 +27,7 @@ from mlirfuse.dialect.stage_columns import stage_columns
 from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
 from mlirfuse.distribution.exchange.partials import forbid_unrolling
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS
+from mlirfuse.schedule.model.registers import OTHER_REGISTERS
 from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import ops_named
 

@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import symbol
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.distribution.exchange.partials import LOOP_ANNOTATION, unroll
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.model.loop_loads import steps_at_once
+from mlirfuse.schedule.model.loops import steps_at_once
 from mlirfuse.support.rewriting import integer_of, ops_named
 
 LOADS = ("memref.load", "vector.load", "vector.maskedload")
@@ -30,7 +30,7 @@ class FuseUnrollLoops(Pass):
     Requires one thread's code (`gpu.func`). A step of such a loop, of a reduction over chunks for one, waits for its
     loads; ptxas issues the loads of an unrolled body together. LLVM by itself unrolls as little as its limit on the
     size of code allows. A loop is unrolled until `LOADS_AHEAD` loads of an array are under way, the body has
-    `MOST_UNROLLED` instructions, or no steps are left (`schedule/model/loop_loads.py`, which predictions use too).
+    `MOST_UNROLLED` instructions, or no steps are left (`schedule/model/loops.py`, which predictions use too).
     Loops that branch, store, or wait for other threads are left alone: ptxas moves no load across what they do.
 
     ```mlir

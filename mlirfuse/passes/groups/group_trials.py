@@ -23,7 +23,7 @@ from mlirfuse.passes.kernels.collapse_dims import FuseCollapseDims
 from mlirfuse.passes.kernels.scatter_results import FuseScatterResults
 from mlirfuse.passmanager.base import Remarks
 from mlirfuse.schedule.contractions.step_times import BURST
-from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.predict.work import US
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import clone, defining_op
 from mlirfuse.target.instructions import FAMILIES

@@ -12,7 +12,7 @@ from mlir.dialects import arith, gpu, vector
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.attributes import LAYOUT
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.contractions.prologue_layout import prologue_layout
+from mlirfuse.schedule.contractions.thread_layouts import prologue_layout
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dataclass_attributes import to_attribute
 from mlirfuse.support.dtypes import from_mlir

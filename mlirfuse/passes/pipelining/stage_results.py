@@ -18,10 +18,10 @@ from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.stages import RESULT_STAGES
-from mlirfuse.schedule.contractions.tensor_cores import holds_warpgroup_sums
-from mlirfuse.schedule.model.exchanges import copies_bytes
+from mlirfuse.schedule.contractions.step_times import holds_warpgroup_sums
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, SWIZZLE_BYTES, TENSOR_MAP_STRIDE
 from mlirfuse.schedule.model.residency import shared_left
+from mlirfuse.schedule.model.shared_memory import copies_bytes
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import bytes_of, element_bytes, from_mlir
 from mlirfuse.support.rewriting import erase, nested

@@ -21,7 +21,7 @@ from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.splitting.row_split import ROWS, RowSplit, leading_to
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.parts import row_parts
+from mlirfuse.schedule.reduction_parts import row_parts
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class FuseSplitRows(Pass):
 
     Requires kernels on tensors, called by a host function. Where a row does not fit a block and the number of rows is
     dynamic, there may be too few rows to fill a device. The host passes a view in which each part is a row, so that
-    later passes treat parts as rows. Declines where a schedule is given, where a row is not contiguous, where the cost
-    model (`mlirfuse/schedule/rows/parts.py`) leaves rows whole, and where the kernel has several reductions, or one
-    that reads other data than whole rows or does not start from its neutral element.
+    later passes treat parts as rows. Declines where a schedule is given, where a row is not contiguous, where
+    `mlirfuse/schedule/reduction_parts.py` leaves rows whole, and where the kernel has several reductions, or one that
+    reads other data than whole rows or does not start from its neutral element.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<?x4194304xf32>) -> tensor<?xf32>      // sums over d1

@@ -15,13 +15,7 @@ from math import prod
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.choice.choice import (
-    RESOLUTION,
-    choose_schedule,
-    faster_of_another_kind,
-    fastest_thin,
-    kind_of,
-)
+from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule, faster_of_another_kind, fastest_thin, kind_of
 from mlirfuse.schedule.choice.contraction_choice import fastest_first
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.contractions.family import family_schedules
@@ -77,11 +71,8 @@ def choose_schedule_again(
     attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str, legal: Legal
 ) -> Schedule:
     """The next schedule to try for a kernel without contractions; the least spilling one where all were tried."""
-    again, lean = (
-        _rows_again(attempts, problem, target, grid_reduction),
-        _lean_rows(attempts, problem, target, grid_reduction, legal),
-    )
-    return _next(attempts, again, lean, legal)
+    again = _rows_again(attempts, problem, target, grid_reduction)
+    return _next(attempts, again, _lean_rows(attempts, problem, target, grid_reduction, legal), legal)
 
 
 def choose_contraction_again(
@@ -184,10 +175,7 @@ def thinner(schedule: Schedule, problem: Problem) -> Iterator[Schedule]:
     if schedule.persistent_loop is not None:
         persistent_loop = schedule.persistent_loop
         if persistent_loop.second_stage_reads > 1:
-            yield replace(
-                schedule,
-                persistent_loop=replace(persistent_loop, second_stage_reads=persistent_loop.second_stage_reads // 2),
-            )
+            yield schedule.with_loop(second_stage_reads=persistent_loop.second_stage_reads // 2)
         return
     whole = problem.reduced if schedule.persistence == "registers" else problem.reduced - {_chunked(schedule, problem)}
     while (halved := _halved(schedule, problem, whole)) is not None:
@@ -211,9 +199,7 @@ def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Sche
             if n == 1 or d in whole:
                 continue
             layout = replace(schedule.layout, **{name: tuple(-(-m // 2) if e == d else m for e, m in enumerate(parts))})
-            sizes = zip(layout.extents, problem.extents, strict=True)
-            tile = tuple(min(n, extent or n) for n, extent in sizes)
-            return replace(schedule, tile=tile, layout=layout)
+            return replace(schedule, tile=problem.tile_of(layout), layout=layout)
     return None
 
 
@@ -243,8 +229,7 @@ def _loses(schedule: Schedule, others: Sequence[Schedule], ranked: Mapping[Sched
     """Whether the first of other schedules is predicted to take clearly longer, or there is none, and threads of the
     schedule copy operands themselves.
     """
-    assert schedule.contraction is not None
-    if schedule.contraction.family.is_asynchronous or schedule not in ranked:
+    if schedule.contraction_part.family.is_asynchronous or schedule not in ranked:
         return False
     return not others or ranked[others[0]] > RESOLUTION * ranked[schedule]
 
@@ -276,6 +261,5 @@ def _lean_contractions(attempts: Sequence[Attempt], ranked: Sequence[Schedule]) 
 
 def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
     """Registers that a thread has beside its sums."""
-    assert schedule.contraction is not None
-    family = family_schedules(schedule.contraction.instruction)
+    family = family_schedules(schedule.contraction_part.instruction)
     return family.spare_registers(joined_schedule(schedule, problem), problem, target)

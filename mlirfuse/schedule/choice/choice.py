@@ -53,14 +53,7 @@ def choose_schedule(
 def fastest_thin(
     problem: Problem, target: Target, elements: int, machine: MachineModel | None = None
 ) -> Schedule | None:
-    """The fastest proposal without a persistent loop whose threads have at most so many elements; None without any.
-
-    Args:
-        problem: as of `choose_schedule`.
-        target: likewise.
-        elements: of a thread, at most.
-        machine: the speeds of the device; by default the target's.
-    """
+    """The fastest proposal without a persistent loop whose threads have at most so many elements; None without any."""
     predictions = _Predictions(with_extents(problem), machine or machine_of(target))
     thin = [p.schedule for p in block_proposals(problem, target) if p.schedule.layout.elements_per_thread <= elements]
     return min(thin, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
@@ -69,15 +62,7 @@ def fastest_thin(
 def faster_of_another_kind(
     problem: Problem, target: Target, chosen: Schedule, kinds: Collection[Kind], machine: MachineModel | None = None
 ) -> Schedule | None:
-    """The fastest proposal of none of these kinds, if it is faster than a schedule that was chosen.
-
-    Args:
-        problem: as of `choose_schedule`.
-        target: likewise.
-        chosen: the schedule.
-        kinds: `kind_of` the schedules that are left out.
-        machine: the speeds of the device; by default the target's.
-    """
+    """The fastest proposal of none of these kinds (`kind_of`), if it is faster than a schedule that was chosen."""
     predictions = _Predictions(with_extents(problem), machine or machine_of(target))
     others = [p.schedule for p in proposals(problem, target) if kind_of(p.schedule) not in kinds]
     best = min(others, key=lambda schedule: predictions.of(schedule).microseconds, default=None)

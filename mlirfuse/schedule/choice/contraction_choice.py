@@ -25,16 +25,7 @@ of the L2 that hold them; in between it grows with the square of the share of bl
 
 
 def choose_contraction(problem: ContractionProblem, target: Target, machine: MachineModel) -> Schedule:
-    """The fastest candidate.
-
-    Args:
-        problem: the contraction.
-        target: the architecture that schedules must be legal for.
-        machine: the speeds of the device.
-
-    Raises:
-        ScheduleError: no schedule fits, as of several products that share an operand.
-    """
+    """The fastest candidate; raises `ScheduleError` where none fits, as of several products that share an operand."""
     found = fastest_first(problem, target, machine)
     if not found:
         raise ScheduleError("no schedule fits the products of this kernel")
@@ -49,9 +40,8 @@ def fastest_first(
 
     def order(pair: tuple[Schedule, float]) -> float:
         schedule, microseconds = pair
-        assert schedule.contraction is not None
-        if schedule.contraction.persistent:
-            return microseconds * TRANSPOSED if schedule.contraction.swapped else microseconds
+        if schedule.contraction_part.persistent:
+            return microseconds * TRANSPOSED if schedule.contraction_part.swapped else microseconds
         crowding = _crowding(joined_schedule(schedule, problem), joined(problem))
         return microseconds * (1 + CROWDED * crowding**2)
 
@@ -62,7 +52,6 @@ def fastest_first(
 
 def _crowding(schedule: Schedule, problem: ContractionProblem) -> float:
     """The share of blocks that copy the same row at a time; the mean over the rows of a block."""
-    assert schedule.contraction is not None
     ends = list(zip(extents_of(schedule, problem)[-2:], schedule.tile[-2:], strict=True))
     copied = [min(extent, tile) for extent, tile in ends]
     # Blocks of products with other memory, and slices of k, have no rows in common.
@@ -70,4 +59,4 @@ def _crowding(schedule: Schedule, problem: ContractionProblem) -> float:
         ceil(extent / tile) * own for (extent, tile), own in zip(ends, own_products(schedule, problem), strict=True)
     ]
     shared = sum(n / parts for n, parts in zip(copied, apart, strict=True))
-    return shared / sum(copied) / schedule.contraction.split
+    return shared / sum(copied) / schedule.contraction_part.split

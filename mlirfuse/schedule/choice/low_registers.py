@@ -10,13 +10,11 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.elementwise import elementwise_schedule
 from mlirfuse.schedule.grid.persistent import grid_persistent_schedules
+from mlirfuse.schedule.model.machine import BLOCK_THREADS
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule, narrow_multi_pass_schedule
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
-
-FEW_THREADS = 256
-"""Threads of a block up to which each thread may have as many registers as it can address."""
 
 DOUBLINGS = 6
 """How often the estimated registers are doubled, in search of the persistent loop that keeps the least in registers."""
@@ -29,11 +27,6 @@ def low_register_schedules(problem: Problem, target: Target, grid_reduction: str
     so that no element lives across one; persistent loops spread a row over as many threads as can hold it, and grids
     that visit their tiles twice have the smallest tiles. One block an SM is asked for: left to itself, ptxas may aim at
     fewer registers than it has, and spill around calls.
-
-    Args:
-        problem: the problem.
-        target: the architecture.
-        grid_reduction: how the partials of a persistent loop are combined, see `choose_schedule`.
     """
     if not problem.reduced:
         plain = replace(problem, transposed=None)
@@ -72,10 +65,10 @@ def _multi_pass(problem: Problem, target: Target) -> Iterator[Schedule]:
     if problem.persistent_loop is None or problem.loop_is_optional or _reduces_all(problem):
         yield multi_pass_schedule(problem, target)
         for narrow in (problem, *narrower):
-            yield multi_pass_schedule(narrow, target, threads=FEW_THREADS, vectors=1)
+            yield multi_pass_schedule(narrow, target, threads=BLOCK_THREADS[0], vectors=1)
     for chunked in sorted(_chunkable(problem), key=lambda d: (d == problem.vector_dim, d)):
         for narrow in (problem, *narrower):
-            yield narrow_multi_pass_schedule(narrow, target, chunked, threads=FEW_THREADS)
+            yield narrow_multi_pass_schedule(narrow, target, chunked, threads=BLOCK_THREADS[0])
 
 
 def _reduces_all(problem: Problem) -> bool:

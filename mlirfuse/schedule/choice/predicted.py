@@ -12,7 +12,7 @@ from mlirfuse.schedule.contractions.candidates import candidates
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import Prediction, predict, predict_contraction
 from mlirfuse.schedule.predict.counts.space import with_extents
-from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.predict.work import US
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
@@ -26,6 +26,10 @@ class Candidate:
     schedule: Schedule
     prediction: Prediction
 
+    @property
+    def microseconds(self) -> float:
+        return self.prediction.microseconds
+
 
 def prediction_of(schedule: Schedule, problem: AnyProblem, machine: MachineModel) -> Prediction:
     """The prediction of a schedule for a problem with or without a contraction."""
@@ -35,22 +39,18 @@ def prediction_of(schedule: Schedule, problem: AnyProblem, machine: MachineModel
 
 
 def predicted_candidates(
-    problem: AnyProblem, sized: AnyProblem, target: Target, machine: MachineModel
+    problem: AnyProblem, sized: AnyProblem, target: Target, machine: MachineModel, grid_reduction: str = "auto"
 ) -> list[Candidate]:
     """The distinct candidates of all families, the fastest by prediction first.
 
-    Args:
-        problem: as the kernel is compiled, which schedules must be legal for.
-        sized: the same with the extents of a call, which times are predicted for.
-        target: the architecture.
-        machine: the speeds of the device.
+    Schedules are legal for the problem as the kernel is compiled; `sized`, which is timed, has the extents of a call.
     """
     if isinstance(problem, Problem):
-        found = [(proposal.family, proposal.schedule) for proposal in proposals(problem, target)]
+        found = [(proposal.family, proposal.schedule) for proposal in proposals(problem, target, grid_reduction)]
     else:
         found = [(_instruction(schedule), schedule) for schedule in dict.fromkeys(candidates(problem, target))]
     made = [Candidate(family, schedule, prediction_of(schedule, sized, machine)) for family, schedule in found]
-    return sorted(made, key=lambda candidate: candidate.prediction.microseconds)
+    return sorted(made, key=lambda candidate: candidate.microseconds)
 
 
 def with_elements(problem: AnyProblem, elements: int) -> AnyProblem:
@@ -69,12 +69,8 @@ def with_elements(problem: AnyProblem, elements: int) -> AnyProblem:
 
 
 def roofline(problem: AnyProblem, nbytes: float, machine: MachineModel) -> tuple[float, str]:
-    """The least microseconds of a kernel's work, and what bounds it: each array moves once, or its products.
-
-    Args:
-        problem: the kernel's, with the extents of a call.
-        nbytes: of its arguments and results.
-        machine: the speeds of the device.
+    """The least microseconds of a kernel's work, and what bounds it: its arguments and results, of so many bytes, move
+    once, or its products.
     """
     moving = US * nbytes / machine.dram_bandwidth
     multiplying = US * _operations(problem) / (machine.sms * _rate(problem, machine))
@@ -109,5 +105,23 @@ def _rate(problem: AnyProblem, machine: MachineModel) -> float:
 
 
 def _instruction(schedule: Schedule) -> str:
-    assert schedule.contraction is not None
-    return schedule.contraction.instruction
+    return schedule.contraction_part.instruction
+
+
+def ranked(
+    problem: AnyProblem, target: Target, machine: MachineModel, elements: int, grid_reduction: str
+) -> list[Candidate]:
+    """The candidates that combine partials as is asked, the fastest by prediction first: the order of tuning.
+
+    The iteration space of a kernel without contractions has so many elements, where its extents are known at run time.
+    `auto` is all ways to combine partials but atomic additions.
+    """
+    sized = with_extents(problem, elements) if isinstance(problem, Problem) else problem
+    found = predicted_candidates(problem, sized, target, machine, grid_reduction)
+    return [candidate for candidate in found if _combines(candidate.schedule, grid_reduction)]
+
+
+def _combines(schedule: Schedule, grid_reduction: str) -> bool:
+    """Whether a schedule combines partials as was asked, if it has any."""
+    loop = schedule.persistent_loop
+    return loop is None or grid_reduction in ("auto", loop.grid_reduction)

@@ -9,33 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mlirfuse.schedule.elementwise import elementwise_schedules
-from mlirfuse.schedule.grid.candidates import SQUEEZED, grid_candidates
-from mlirfuse.schedule.grid.complete import complete
+from mlirfuse.schedule.elementwise import elementwise_schedules, flat_schedules
+from mlirfuse.schedule.grid.candidates import row_loops
 from mlirfuse.schedule.grid.persistent import grid_persistent_schedules
 from mlirfuse.schedule.grid.products import product_loops
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
-from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.orders.candidates import ordered_candidates
-from mlirfuse.schedule.orders.windows import window_candidates
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES
+from mlirfuse.schedule.orders.candidates import ordered_candidates, window_candidates
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.candidates import row_candidates
+from mlirfuse.schedule.rows.candidates import column_tile_schedules, row_candidates
 from mlirfuse.schedule.rows.chunked import (
     MULTI_PASS_CLUSTERS,
     multi_pass_schedule,
     narrow_multi_pass_schedule,
     shared_schedule,
 )
-from mlirfuse.schedule.rows.column_tiles import column_tile_schedules
-from mlirfuse.schedule.rows.flat import flat_schedules
 from mlirfuse.schedule.rows.register_tiles import register_tile_schedules
 from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
-
-CHUNK_THREADS = (128, 256, 512, 1024)
 
 
 @dataclass(frozen=True)
@@ -49,10 +43,7 @@ class Proposal:
 def proposals(problem: Problem, target: Target, grid_reduction: str = "auto") -> Iterator[Proposal]:
     """The legal schedules of every family for a kernel without contractions, each once.
 
-    Args:
-        problem: the kernel's iteration space and traffic.
-        target: the architecture.
-        grid_reduction: how the partials of persistent loops are combined; `auto` for all of `second_stages`.
+    Partials of persistent loops are combined as is asked; `auto` is all of `second_stages`.
     """
     yield from block_proposals(problem, target)
     for schedule in loops(problem, target):
@@ -83,7 +74,7 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
         return
     if not needs_grid:
         yield "windows", window_candidates(problem)
-        yield "rows", (candidate.schedule for candidate in row_candidates(problem, target))
+        yield "rows", row_candidates(problem, target)
         yield "chunked", _chunked(problem, target)
         yield "streamed", streamed_schedules(problem, target)
         yield "register_tiles", register_tile_schedules(problem, target)
@@ -100,7 +91,7 @@ def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
         yield shared
     rows_again = problem.live_bytes and problem.vector_dim in problem.reduced
     clusters = MULTI_PASS_CLUSTERS if rows_again else MULTI_PASS_CLUSTERS[:1]
-    for threads in CHUNK_THREADS:
+    for threads in (*BLOCK_THREADS, target.max_threads_per_block):
         found = [
             multi_pass_schedule(problem, target, threads=threads, vectors=vectors, cluster=cluster)
             for vectors in (1, 2, 4)
@@ -118,24 +109,11 @@ def _fits_registers(schedule: Schedule, problem: Problem, target: Target) -> boo
 
 
 def loops(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Legal persistent loops over whole rows and over parts of rows, each with one second stage of those it may have.
-
-    Where registers suffice for none, and no reduction of rows is fused with those of columns, some are tried that leave
-    ptxas fewer registers than are estimated.
-    """
+    """Legal persistent loops over tiles of all families, each with one second stage of those it may have."""
     loop = problem.persistent_loop
     if loop is None:
         return
-    found = False
-    if all(extent is not None for d, extent in enumerate(problem.extents) if d not in loop.dims):
-        for squeeze in (1.0, SQUEEZED):
-            for candidate in grid_candidates(problem, loop, target, squeeze):
-                schedule = complete(problem, loop, candidate, target)
-                if schedule is not None:
-                    found = True
-                    yield schedule
-            if found or loop.inner or problem.loop_is_optional:
-                break
+    yield from row_loops(problem, loop, target)
     yield from sliding_loops(problem, loop, target)
     yield from product_loops(problem, loop, target)
     finer = finer_schedule(problem, target)

@@ -5,7 +5,6 @@ clusters, and with the splits that fill the device.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from math import ceil, prod
 
@@ -14,9 +13,9 @@ from mlirfuse.schedule.contractions.family import FamilySchedules, family_schedu
 from mlirfuse.schedule.contractions.grid import SHARED_COPY, contiguous_bytes, extents_of, own_products, tile_count
 from mlirfuse.schedule.contractions.operand_sums import check_sums
 from mlirfuse.schedule.contractions.several import apart, joined, joined_schedule
-from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, block_bytes, fits_block
-from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
+from mlirfuse.schedule.model.registers import OTHER_REGISTERS
 from mlirfuse.schedule.model.residency import blocks_by_memory, resident_blocks
 from mlirfuse.schedule.parts.contraction import LONGEST_SUM, WHOLE
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -29,6 +28,7 @@ CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1
 columns of such tiles, at least."""
 
 MOST_SPLIT = 256
+"""Blocks that share the steps of a tile, at most."""
 
 WAITING_BLOCKS = 8
 """Blocks of an SM that hide each other's waiting at barriers, where threads copy or compute operands themselves."""
@@ -59,12 +59,11 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
 
 def _fits(one: Schedule, whole: Schedule, problem: ContractionProblem, target: Target) -> bool:
     """Whether the tile of one of several products is legal, and fewer warps than hold the whole have the registers."""
-    assert one.contraction is not None
-    if check_contraction(one.contraction, one.tile, one.layout, problem) is not None:
+    if check_contraction(one.contraction_part, one.tile, one.layout, problem) is not None:
         return False
     if one.layout.threads == whole.layout.threads:
         return True
-    family = family_schedules(one.contraction.instruction)
+    family = family_schedules(one.contraction_part.instruction)
     return family.spare_registers(joined_schedule(one, problem), joined(problem), target) >= OTHER_REGISTERS
 
 
@@ -76,8 +75,7 @@ def _candidates(problem: ContractionProblem, target: Target, *, divided: bool = 
         yield from found
         return
     for schedule in promoting:
-        assert schedule.contraction is not None
-        if schedule.contraction.promote or not _is_long(schedule, problem):
+        if schedule.contraction_part.promote or not _is_long(schedule, problem):
             yield schedule
 
 
@@ -88,31 +86,28 @@ def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     of at most four tiles are squares already. A last row of tiles by itself would be none, so that five rows then go
     together. Where the tiles of a split are counted at run time, the further divisions cost more than the squares save.
     """
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     is_short = extents_of(schedule, problem)[-1] <= SQUARE * schedule.tile[-1]
     counted = contraction.split > 1 and None in (problem.m, problem.n)
     if not contraction.family.is_tensor_core or max(contraction.raster, contraction.cluster) > 1 or is_short or counted:
         return schedule
     rows = ceil(extents_of(schedule, problem)[-2] / schedule.tile[-2])
-    return replace(schedule, contraction=replace(contraction, raster=SQUARE + (rows > SQUARE and rows % SQUARE == 1)))
+    return schedule.with_contraction(raster=SQUARE + (rows > SQUARE and rows % SQUARE == 1))
 
 
 def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     """The schedule with long sums promoted where errors would show and registers allow."""
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     fits = family_schedules(contraction.instruction).may_promote(schedule)
     promotes = problem.errors_show and not problem.element.is_float8 and _is_long(schedule, problem) and fits
     if not promotes:
         return schedule
-    return replace(schedule, contraction=replace(contraction, promote=LONGEST_SUM // contraction.k))
+    return schedule.with_contraction(promote=LONGEST_SUM // contraction.k)
 
 
 def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
     """Whether an accumulator of a block sums up more than `LONGEST_SUM` elements."""
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     return ceil(problem.steps(contraction.k) / contraction.split) > LONGEST_SUM // contraction.k
 
 
@@ -122,7 +117,7 @@ def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterat
         found = [
             schedule
             for schedule in (family.tiles(problem, target) if family.unsupported(problem) is None else ())
-            if schedule.contraction and not check_sums(schedule.contraction, schedule.layout, problem)
+            if schedule.contraction and not check_sums(schedule.contraction_part, schedule.layout, problem)
         ]
         if found:
             kept = found if divided else _least_that_cover(found, problem)
@@ -138,13 +133,11 @@ def _least_that_cover(schedules: Sequence[Schedule], problem: ContractionProblem
     """
 
     def alike(schedule: Schedule, side: int) -> tuple[object, ...]:
-        contraction = schedule.contraction
-        assert contraction is not None
+        contraction = schedule.contraction_part
         return schedule.tile[-2:][1 - side], contraction.k, contraction.swapped, contraction.consumer_groups
 
     def side_of(schedule: Schedule, side: int) -> int | None:
-        assert schedule.contraction is not None
-        return (problem.m, problem.n)[side != schedule.contraction.swapped]
+        return (problem.m, problem.n)[side != schedule.contraction_part.swapped]
 
     least: dict[tuple[object, ...], int] = {}
     for schedule, side in product(schedules, (0, 1)):
@@ -154,10 +147,9 @@ def _least_that_cover(schedules: Sequence[Schedule], problem: ContractionProblem
             least[key] = min(size, least.get(key, size))
 
     def is_least(schedule: Schedule) -> bool:
-        assert schedule.contraction is not None
         sizes = schedule.tile[-2:]
         covers = all(sizes[side] <= least.get((side, *alike(schedule, side)), sizes[side]) for side in (0, 1))
-        return covers or not schedule.contraction.family.is_asynchronous
+        return covers or not schedule.contraction_part.family.is_asynchronous
 
     return [schedule for schedule in schedules if is_least(schedule)]
 
@@ -172,29 +164,28 @@ def _splits(problem: ContractionProblem, target: Target, divided: bool) -> Itera
     """Every tile, whole, and with its steps along k spread over blocks."""
     known = None not in (*problem.batch, problem.m, problem.n)
     for schedule in _tiles(problem, target, divided):
-        assert schedule.contraction is not None
         count = tile_count(schedule, problem)
         if known:
             yield from _in_clusters(schedule, problem, target)
-        if schedule.contraction.consumer_groups > 1:
+        if schedule.contraction_part.consumer_groups > 1:
             if count > target.sms:
                 yield _persistent(schedule, in_waves=True)
             continue
-        family = family_schedules(schedule.contraction.instruction)
+        family = family_schedules(schedule.contraction_part.instruction)
         if family.is_for_one_wave(schedule) and (count > target.sms or None in problem.expected):
             continue
         yield _streaming(_persistent(schedule, count > target.sms), problem, target)
         if not family.may_split(schedule):
             continue
-        waits = not schedule.contraction.family.is_asynchronous or problem.computed_from != (None, None)
+        waits = not schedule.contraction_part.family.is_asynchronous or problem.computed_from != (None, None)
         blocks = target.sms * (WAITING_BLOCKS if waits else 1)
-        longest = problem.outer_k * (problem.k // schedule.contraction.k) // MIN_STEPS
+        longest = problem.outer_k * (problem.k // schedule.contraction_part.k) // MIN_STEPS
         most = min(MOST_SPLIT, blocks // count, longest)
         # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
         meets = known and not problem.accumulator_bytes
         for split in {2, most, min(most, target.sms // count), *(1 << bit for bit in range(1, 9))}:
             if 1 < split <= most:
-                parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
+                parts = schedule.with_contraction(split=split)
                 yield _streaming(parts, problem, target)
                 if meets and split * count <= _resident(schedule, problem, target):
                     yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem, target))
@@ -207,8 +198,7 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
     both keep what both have read, are gone when the next kernel starts. Partial tiles then stay in the L2, which makes
     splits gain from a quarter of its size on.
     """
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     sides = zip(extents_of(schedule, problem)[-2:], own_products(schedule, problem), strict=True)
     operands = sum(extent * own for extent, own in sides) * problem.summed * problem.element.bytes
     blocks = tile_count(schedule, problem) * contraction.split
@@ -216,7 +206,7 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
     gone = 2 * operands > target.l2_bytes or (contraction.split > 1 and 4 * (operands + parts) > target.l2_bytes)
     if not contraction.family.is_asynchronous or not gone or blocks > target.sms:
         return schedule
-    return replace(schedule, contraction=replace(contraction, streamed=True))
+    return schedule.with_contraction(streamed=True)
 
 
 def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
@@ -225,34 +215,31 @@ def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target
     Only where copies take long because rows are no multiple of a line: elsewhere blocks that wait for each other are
     slower.
     """
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     is_slow = contraction.family.is_asynchronous and any(n % LINE for n in contiguous_bytes(problem))
     if not is_slow or problem.accumulator_bytes or schedule.tile[-1] < CLUSTER_COLUMNS:
         return
     columns = ceil(extents_of(schedule, problem)[-1] / schedule.tile[-1])
     for cluster in CLUSTERS:
         if columns % cluster == 0 and cluster <= target.max_cluster:
-            yield _persistent(replace(schedule, contraction=replace(contraction, cluster=cluster)), in_waves=True)
+            yield _persistent(schedule.with_contraction(cluster=cluster), in_waves=True)
 
 
 def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
     """The schedule of unsplit tiles where there are several waves: neighbouring tiles run at the same time, in a
     persistent loop where the instruction is asynchronous.
     """
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     if not contraction.family.is_tensor_core or not in_waves:
         return schedule
     persistent = contraction.family.is_asynchronous
-    return replace(schedule, contraction=replace(contraction, raster=RASTER, persistent=persistent))
+    return schedule.with_contraction(raster=RASTER, persistent=persistent)
 
 
 def _resident(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
     """Blocks that are resident at once whatever registers ptxas takes; one an SM of an asynchronous family."""
-    contraction, threads = schedule.contraction, schedule.layout.threads
-    assert contraction is not None
-    if contraction.family.is_asynchronous:
+    threads = schedule.layout.threads
+    if schedule.contraction_part.family.is_asynchronous:
         return target.sms
     by_registers = resident_blocks(threads, target.max_registers_per_thread, target)
     return target.sms * min(by_registers, blocks_by_memory(threads, block_bytes(schedule, problem), target))
@@ -264,8 +251,7 @@ def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -
 
     Such blocks stage no results, so that the ring of an asynchronous family has all of the shared memory.
     """
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     if not contraction.family.is_asynchronous:
         for reduction in WHOLE:
             meeting = with_slices(schedule, reduction)
@@ -274,7 +260,7 @@ def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -
         return
     stage_bytes = sum(schedule.tile[-2:]) * contraction.k * problem.element.bytes
     stages = min(MOST_STAGES, (target.shared_per_block - SPARE_BYTES) // stage_bytes)
-    deep = replace(schedule, contraction=replace(contraction, stages=stages))
+    deep = schedule.with_contraction(stages=stages)
     yield with_slices(deep)
     by_flags = with_slices(deep, "flagged")
     if _is_legal(by_flags, problem):
@@ -283,12 +269,10 @@ def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -
 
 def _reads_at_once(schedule: Schedule) -> bool:
     """Whether threads have registers for the partial sums of their elements of a slice."""
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     assert contraction.second_stage_layout is not None
     return words_at_once(contraction, contraction.second_stage_layout) <= MOST_AT_ONCE
 
 
 def _is_legal(schedule: Schedule, problem: ContractionProblem) -> bool:
-    assert schedule.contraction is not None
-    return check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem) is None
+    return check_contraction(schedule.contraction_part, schedule.tile, schedule.layout, problem) is None

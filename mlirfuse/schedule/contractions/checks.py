@@ -9,13 +9,7 @@ from mlirfuse.schedule.contractions.operand_sums import check_sums
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.schedule.model.residency import blocks_by_memory
-from mlirfuse.schedule.parts.contraction import (
-    MAX_CONSUMER_GROUPS,
-    REDUCTIONS,
-    SLICED,
-    WHOLE,
-    ContractionSchedule,
-)
+from mlirfuse.schedule.parts.contraction import MAX_CONSUMER_GROUPS, REDUCTIONS, SLICED, WHOLE, ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.renamed_names import not_one_of
 from mlirfuse.target import Target

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.step_times import StepTimes
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.contraction_registers import accumulator_registers
+from mlirfuse.schedule.model.registers import accumulator_registers
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem

@@ -11,11 +11,11 @@ from math import ceil, gcd, prod
 from typing import TypeVar
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.kept import kept_property
 from mlirfuse.schedule.model.machine import SWIZZLE_BYTES
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.support.kept import kept_property
 from mlirfuse.target import LINE
 
 T = TypeVar("T")
@@ -38,9 +38,8 @@ def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
 
 def extents_of(schedule: Schedule, problem: ContractionProblem) -> list[int]:
     """Of the result, in the order of the schedule's tile; dynamic ones are as expected, or `UNKNOWN_EXTENT`."""
-    assert schedule.contraction is not None
     *batch, m, n = problem.expected
-    return [extent or UNKNOWN_EXTENT for extent in (*batch, *((n, m) if schedule.contraction.swapped else (m, n)))]
+    return [extent or UNKNOWN_EXTENT for extent in (*batch, *((n, m) if schedule.contraction_part.swapped else (m, n)))]
 
 
 def own_products(schedule: Schedule, problem: ContractionProblem) -> tuple[int, int]:
@@ -52,8 +51,7 @@ def own_products(schedule: Schedule, problem: ContractionProblem) -> tuple[int, 
         prod(extent for extent, reads in zip(extents, problem.batch_reads_of, strict=True) if reads[number])
         for number in (0, 1)
     )
-    assert schedule.contraction is not None
-    return (second, first) if schedule.contraction.swapped else (first, second)
+    return (second, first) if schedule.contraction_part.swapped else (first, second)
 
 
 def contiguous_bytes(problem: ContractionProblem) -> list[int]:
@@ -82,8 +80,7 @@ class ContractionGrid:
     @property
     def contraction(self) -> ContractionSchedule:
         """The schedule's part for contractions."""
-        assert self.schedule.contraction is not None
-        return self.schedule.contraction
+        return self.schedule.contraction_part
 
     @kept_property
     def extents(self) -> list[int]:
@@ -130,9 +127,7 @@ class ContractionGrid:
     @kept_property
     def sms(self) -> int:
         """SMs that can have a block: clusters do not fill every group of SMs."""
-        machine = self.machine
-        by_cluster = {4: machine.cluster_sms_4, 8: machine.cluster_sms_8}.get(self.contraction.cluster)
-        return int(by_cluster or machine.sms)
+        return self.machine.sms_with(self.contraction.cluster)
 
     @kept_property
     def busy(self) -> int:

@@ -41,13 +41,12 @@ def apart(schedule: Schedule, problem: ContractionProblem) -> Schedule | None:
     """
     if problem.products == 1:
         return schedule
-    assert schedule.contraction is not None
     dim, count = _side(schedule, problem), problem.products
     layout = _divided(schedule, dim, count)
     if layout is None or schedule.layout.extents != schedule.tile:
         return None
     tile = _with(schedule.tile, dim, schedule.tile[dim] // count)
-    swizzled = schedule.contraction.family.is_asynchronous and not problem.k_contiguous[_number(problem)]
+    swizzled = schedule.contraction_part.family.is_asynchronous and not problem.k_contiguous[_number(problem)]
     if swizzled and tile[dim] * problem.element.bytes % SWIZZLE_BYTES:
         return None
     return replace(schedule, tile=tile, layout=layout)
@@ -60,9 +59,8 @@ def _divided(schedule: Schedule, dim: int, count: int) -> BlockedLayout | None:
     layout = schedule.layout
     if layout.repeats[dim] % count == 0:
         return replace(layout, repeats=_with(layout.repeats, dim, layout.repeats[dim] // count))
-    assert schedule.contraction is not None
     warps = _with(layout.warps, dim, layout.warps[dim] // count)
-    whole = not schedule.contraction.family.is_asynchronous or prod(warps) % (WARPGROUP // WARP) == 0
+    whole = not schedule.contraction_part.family.is_asynchronous or prod(warps) % (WARPGROUP // WARP) == 0
     return replace(layout, warps=warps) if layout.warps[dim] % count == 0 and whole else None
 
 
@@ -73,8 +71,7 @@ def _number(problem: ContractionProblem) -> int:
 
 def _side(schedule: Schedule, problem: ContractionProblem) -> int:
     """The dimension of a schedule's tile along which the products' operands differ."""
-    assert schedule.contraction is not None
-    first = _number(problem) == (1 if schedule.contraction.swapped else 0)
+    first = _number(problem) == (1 if schedule.contraction_part.swapped else 0)
     return len(schedule.tile) - (2 if first else 1)
 
 

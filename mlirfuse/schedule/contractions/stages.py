@@ -30,8 +30,7 @@ def fits_block(schedule: Schedule, problem: ContractionProblem, target: Target) 
 
 def block_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
     """Shared memory of a block: its ring, operands that it computes, reductions of its tile, and what is spare."""
-    contraction = schedule.contraction
-    assert contraction is not None
+    contraction = schedule.contraction_part
     padding = 0 if contraction.family.is_asynchronous else ROW_PADDING
     own = contraction.k * problem.element.bytes + padding
     ring = 0
@@ -46,8 +45,7 @@ def staged_arguments(schedule: Schedule, problem: ContractionProblem) -> list[in
     """Bytes of an element of the epilogue's arguments that have stages of their own: those whose tile has whole swizzle
     atoms a row. Single bytes are not transposed on the way.
     """
-    contraction, columns = schedule.contraction, schedule.tile[-1]
-    assert contraction is not None
+    contraction, columns = schedule.contraction_part, schedule.tile[-1]
     if not contraction.argument_stages:
         return []
     return [
@@ -59,14 +57,12 @@ def staged_arguments(schedule: Schedule, problem: ContractionProblem) -> list[in
 
 def argument_stage_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
     """Shared memory of these stages: each consumer group's whole tile."""
-    assert schedule.contraction is not None
     rows, columns = schedule.tile[-2:]
-    return schedule.contraction.consumer_groups * rows * columns * sum(staged_arguments(schedule, problem))
+    return schedule.contraction_part.consumer_groups * rows * columns * sum(staged_arguments(schedule, problem))
 
 
 def exchanged_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
     """Shared memory through which the warps of a block add up reductions of its tile."""
-    assert schedule.contraction is not None
-    over = problem.reduced_over[::-1] if schedule.contraction.swapped else problem.reduced_over
+    over = problem.reduced_over[::-1] if schedule.contraction_part.swapped else problem.reduced_over
     dims = [d for d, reduced in enumerate(over, len(problem.batch)) if reduced]
     return problem.accumulator_bytes * schedule.layout.exchanged(dims)

@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
+from mlirfuse.schedule.grid.second_stage import staged
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.grid_registers import loop_registers
-from mlirfuse.schedule.model.loop_tiles import are_apart, row_elements, unrolled_rows
-from mlirfuse.schedule.model.residency import allocated, resident_blocks
+from mlirfuse.schedule.model.loops import are_apart, row_elements, unrolled_rows
+from mlirfuse.schedule.model.registers import loop_registers
+from mlirfuse.schedule.model.residency import estimated_blocks
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 TILE_ELEMENTS = 8192
 """Elements of the tiles that are in work on one SM."""
 
-UNROLL_TOTALS = 2
-"""Bytes of an element's accumulators to every byte that is read of it, at most, where rows are unrolled: more spill."""
-
-UNROLL_ELEMENTS, UNROLL_BLOCKS = 10240, 3
-"""Elements of the tiles in work on one SM, and blocks that share it, at most, where rows are unrolled."""
+UNROLL_TOTALS, UNROLL_ELEMENTS = 2, 10240
+"""Where rows are unrolled, bytes of an element's accumulators to every byte that is read of it, at most, as more spill;
+and elements of the tiles in work on one SM."""
 
 MOST_ELEMENTS = 40
 """Elements that a thread may hold: the register estimates hold up to here."""
@@ -43,28 +43,30 @@ SQUEEZED = 0.75
 """Share of the estimated registers that ptxas may have to do with, where no other schedule is left."""
 
 
-@dataclass(frozen=True)
-class GridCandidate:
-    """A schedule whose second stage and stages are still open.
+def row_loops(problem: Problem, persistent_loop: PersistentLoopProblem, target: Target) -> Iterator[Schedule]:
+    """Legal persistent loops over whole rows.
 
-    Attributes:
-        layout: how a tile is spread over threads.
-        order: in which order a thread works.
-        columns: where it keeps what all tiles share.
-        blocks: resident blocks of an SM.
+    Where registers suffice for none, and no reduction of rows is fused with those of columns, some are tried that leave
+    ptxas fewer registers than are estimated.
     """
+    if any(extent is None for d, extent in enumerate(problem.extents) if d not in persistent_loop.dims):
+        return
+    for squeeze in (1.0, SQUEEZED):
+        found = False
+        for layout, order, columns, blocks in _ways(problem, persistent_loop, target, squeeze):
+            schedule = staged(problem, persistent_loop, layout, order, columns, blocks, target)
+            if schedule is not None:
+                found = True
+                yield schedule
+        if found or persistent_loop.inner or problem.loop_is_optional:
+            return
 
-    layout: BlockedLayout
-    order: str
-    columns: str
-    blocks: int
 
-
-def grid_candidates(
+def _ways(
     problem: Problem, persistent_loop: PersistentLoopProblem, target: Target, squeeze: float
-) -> Iterator[GridCandidate]:
+) -> Iterator[tuple[BlockedLayout, str, str, int]]:
     """Every split of a row over lanes, warps and blocks of a cluster, with every number of rows side by side or
-    unrolled that fits.
+    unrolled that fits: the layout of a tile, one of `WAYS`, and the blocks of an SM.
     """
     few_accumulators = persistent_loop.accumulator_bytes <= UNROLL_TOTALS * problem.read_bytes
     may_unroll = persistent_loop.inner and persistent_loop.outer_only and few_accumulators and problem.vector > 1
@@ -76,16 +78,14 @@ def grid_candidates(
                 continue
             if unrolled_rows(persistent_loop, layout) > 1 and order != "breadth":
                 continue
-            registers = round(
-                squeeze * problem.register_scale * loop_registers(problem, persistent_loop, layout, order, columns)
-            )
+            registers = squeeze * loop_registers(problem, persistent_loop, layout, order, columns)
             most = _resident_blocks(problem, persistent_loop, layout, registers, target)
             if most <= reached:  # an order of fewer registers and more instructions only pays with more blocks
                 continue
             reached = most
             # Where no warp waits for another, fewer blocks may do: more bytes may be under way than memory can serve.
             while most:
-                yield GridCandidate(layout, order, columns, most)
+                yield layout, order, columns, most
                 most = most // 2 if are_apart(persistent_loop, layout, order) else 0
 
 
@@ -158,36 +158,25 @@ def _times(rows: int, factors: tuple[int, ...], dim: int) -> tuple[int, ...]:
 def _row_builder(row: _Row, lanes: int, warps: int, cluster: int) -> LayoutBuilder | None:
     """A row over `lanes` lanes of `warps` warps of `cluster` blocks; None if some would idle."""
     fill = LayoutBuilder(row.extents, row.vector_dim, row.vector)
-    inner = [d for d in range(len(row.extents)) if d not in row.looped]
-    inner.sort(key=lambda d: (d != row.vector_dim, -d))
-    for dim in inner:
-        fill.add_lanes(dim, lanes)
+    inner = sorted(set(range(len(row.extents))) - set(row.looped), key=lambda d: (d != row.vector_dim, -d))
+    fill.add_lanes(*inner, most=lanes)
     fill.rest_of_lanes(row.looped[-1])
-    for dim in inner:
-        fill.add_blocks(dim, cluster)
-    for dim in inner:
-        fill.add_warps(dim, warps)
+    fill.add_blocks(*inner, most=cluster)
+    fill.add_warps(*inner, most=warps)
     if prod(fill.blocks) != cluster or prod(fill.warps) != warps:
         return None
-    for dim in inner:
-        fill.rest_in_repeats(dim)
-    layout = fill.layout()
-    each = ((row.extents[d], layout.extents[d], layout.blocks[d]) for d in inner)
+    fill.rest_in_repeats(*inner)
+    each = ((row.extents[d], fill.covered(d), fill.blocks[d]) for d in inner)
     # The last block of a cluster has elements too.
     return None if any(extent is not None and n // b * (b - 1) >= extent for extent, n, b in each) else fill
 
 
 def _resident_blocks(
-    problem: Problem, persistent_loop: PersistentLoopProblem, layout: BlockedLayout, registers: int, target: Target
+    problem: Problem, persistent_loop: PersistentLoopProblem, layout: BlockedLayout, registers: float, target: Target
 ) -> int:
     """How many blocks, of `registers` registers a thread, are to share an SM; 0 if not even one fits."""
-    held = layout.elements_per_thread
-    if registers > target.max_registers_per_thread:
-        return 0
     unrolled = unrolled_rows(persistent_loop, layout)
+    wanted = TILE_ELEMENTS // (layout.elements_per_thread * layout.threads)
     if unrolled > 1:
-        given = min(allocated(registers), target.max_registers_per_thread)
-        wanted = min(UNROLL_BLOCKS, UNROLL_ELEMENTS // (unrolled * row_elements(problem)))
-        return min(resident_blocks(layout.threads, given, target), max(1, wanted))
-    wanted = TILE_ELEMENTS // (held * layout.threads)
-    return min(resident_blocks(layout.threads, allocated(registers), target), max(1, wanted))
+        wanted = UNROLL_ELEMENTS // (unrolled * row_elements(problem))
+    return min(estimated_blocks(problem, layout, registers, target), max(1, wanted))

@@ -12,9 +12,9 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.exchanges import copies_bytes, exchange_bytes
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, resident_blocks, shared_left
+from mlirfuse.schedule.model.residency import SHARED_RESERVE, estimated_blocks, shared_left
+from mlirfuse.schedule.model.shared_memory import copies_bytes, exchange_bytes
 from mlirfuse.schedule.parts.grid_persistent import MOST_KEPT, GridPersistent
 from mlirfuse.schedule.predict.counts.space import element_bytes
 from mlirfuse.schedule.problem import GridPersistentProblem, Problem
@@ -38,9 +38,8 @@ BASE_REGISTERS = 44
 def grid_persistent_schedules(problem: Problem, own: GridPersistentProblem, target: Target) -> Iterator[Schedule]:
     """Legal schedules for every split of the columns into slices, every shape of tiles, and all blocks that fit."""
     for layout in dict.fromkeys(_layouts(problem, own, target)):
-        tile = tuple(min(n, extent or n) for n, extent in zip(layout.extents, problem.extents, strict=True))
-        registers = allocated(round(problem.register_scale * _registers(own, layout)))
-        most = min(MOST_BLOCKS, resident_blocks(layout.threads, registers, target))
+        tile = problem.tile_of(layout)
+        most = min(MOST_BLOCKS, estimated_blocks(problem, layout, _registers(own, layout), target))
         for blocks in range(1, most + 1):
             part = GridPersistent(own.dims)
             part = replace(part, kept_tiles=_kept_tiles(problem, own, layout, tile, part, blocks, target))
@@ -59,21 +58,15 @@ def _layouts(problem: Problem, own: GridPersistentProblem, target: Target) -> It
                 continue
             for repeats in REPEATS:
                 fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-                fill.add_lanes(problem.vector_dim, lanes)
+                fill.add_lanes(problem.vector_dim, most=lanes)
                 if columns and (fill.lanes[problem.vector_dim] != lanes or _is_narrow(problem, fill)):
                     continue
                 reduced = [inner, *sorted(set(own.dims) - {inner}, reverse=True)]
-                for d in reduced:
-                    fill.add_lanes(d)
+                fill.add_lanes(*reduced)
                 fill.rest_of_lanes(reduced[-1])
-                for d in reduced:
-                    fill.add_warps(d, warps)
+                fill.add_warps(*reduced, most=warps)
                 fill.warps[reduced[-1]] *= warps // prod(fill.warps)
-                left = repeats
-                for d in reduced:
-                    here = min(left, fill.left(d))
-                    fill.repeats[d] *= here
-                    left //= here
+                fill.add_repeats(*reduced, most=repeats)
                 if prod(fill.warps) == warps and prod(fill.repeats) == repeats:
                     yield fill.layout()
 
@@ -88,7 +81,7 @@ def _is_narrow(problem: Problem, fill: LayoutBuilder) -> bool:
 def _registers(own: GridPersistentProblem, layout: BlockedLayout) -> int:
     """Estimated registers of a thread: of its partial results and what it reads, or of a second visit's columns."""
     elements = layout.elements_per_thread
-    kept = prod(layout.vector[d] * layout.repeats[d] for d in range(layout.rank) if d not in own.dims)
+    kept = layout.held(set(range(layout.rank)) - set(own.dims))
     first = elements * (own.carried_bytes + own.first_bytes) / REGISTER_BYTES
     second = elements * own.second_bytes / REGISTER_BYTES + kept * own.column_values
     return round(BASE_REGISTERS + max(first, second))

@@ -1,24 +1,25 @@
-"""Choosing who adds up a grid's partials, and in which tiles: pure functions of (problem, target).
+"""Completing persistent loops: who adds up a grid's partials, in which tiles, and how many tiles are under way.
 
-The time is latency: after the last block has arrived, a block waits for the partials that it adds up to come from the
-L2. So every block gets a slice of the columns where they suffice, its threads share the partials of the slice, and each
-thread asks for all of its own before it adds the first.
+The time of a second stage is latency: after the last block has arrived, a block waits for the partials that it adds up
+to come from the L2. So every block gets a slice of the columns where they suffice, its threads share the partials of
+the slice, and each thread asks for all of its own before it adds the first. Asynchronous copies of tiles of rows into
+shared memory keep bytes in flight without registers, two or three tiles deep.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import gcd, prod
+from typing import Any
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.parts.persistent_loop import SHARING, SUM_ROWS
+from mlirfuse.schedule.model.loops import are_apart, padding, row_elements
+from mlirfuse.schedule.model.residency import shared_left
+from mlirfuse.schedule.model.shared_memory import persistent_loop_bytes
+from mlirfuse.schedule.parts.persistent_loop import SHARING, SUM_ROWS, PersistentLoop
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
-from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target
-
-SLICE_BYTES = 32
-"""Bytes of a row of partials that a block reads at least: a sector of the L2."""
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import SECTOR, Target
 
 READ_REGISTERS = 64
 """Registers for the partials that a thread has asked for, at most; at most half of those that a thread may have."""
@@ -29,6 +30,17 @@ SINGLE_READS = 0.75
 KNOWN_CLUSTER = 2
 """Blocks of a cluster up to which all SMs hold blocks of whole clusters: GPCs have pairs of SMs (TPCs), but differ in
 how many, so that of larger clusters some SMs are left over."""
+
+CHUNK_ELEMENTS, SHARED_ACCUMULATORS, SHARED_ROW = 12 * 1024, 4, 512
+"""Elements of a small chunk of the dynamic tail; bytes of an element's accumulators, and elements of a row, up to which
+blocks share the tail. More chunks leave more partials for the second stage, and larger ones end less together."""
+
+STAGES = 3
+"""Tiles of a block under way: one in work, two loading."""
+
+FEW_TILES = 16
+"""Tiles of a block up to which one is loading and not two, where a tile is one row or unrolled rows: less work is left
+when the last data arrive."""
 
 PERIOD = 32
 """Tiles that a block adds up one by one before it stores a partial, where sums leave as wide as they are added up.
@@ -63,11 +75,10 @@ def choose_second_stage(
     else:
         fill = LayoutBuilder(extents, columns, gcd(extents[columns] or 1, 4))
         fill.blocks[columns] = layout.cluster
+        vector = fill.vector[columns]
         kept = [columns, *sorted(persistent_loop.kept - {columns, *persistent_loop.dims}, reverse=True)]
         numbers = prod(extents[d] or 1 for d in kept)
-        lanes = max(
-            SLICE_BYTES // (4 * fill.vector[columns]), -(-numbers // (fill.vector[columns] * blocks * layout.cluster))
-        )
+        lanes = max(SECTOR // (4 * vector), -(-numbers // (vector * blocks * layout.cluster)))
         for d in kept:
             while prod(fill.lanes) < lanes and fill.lanes_left > 1 and fill.left(d) > 1:
                 fill.lanes[d] *= 2
@@ -106,30 +117,19 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
     A second kernel takes one partial from each block that the device holds, so that long sums stay as they are. So do
     atomic additions, which leave `SUM_ROWS` rows of sums: a thread reads all of these in its columns at once.
     """
-    loop = schedule.persistent_loop
-    assert loop is not None  # the caller looked
-    tile, layout, reads = loop.second_stage_tile, loop.second_stage_layout, loop.second_stage_reads
-    blocks, period = loop.blocks, loop.period
-    if grid_reduction == "last_block" and period:
+    loop = schedule.loop_part
+    changes: dict[str, Any] = {"chunk": loop.chunk if grid_reduction in SHARING else 0}
+    if grid_reduction == "last_block" and loop.period:
         # In a branch that one block takes ptxas has fewer registers for reads than in the whole kernel.
-        reads = max(1, reads // 2)
+        changes["second_stage_reads"] = max(1, loop.second_stage_reads // 2)
     if grid_reduction == "second_kernel":
         clusters = _clusters(schedule.layout, schedule.blocks_per_sm, target)
-        blocks = clusters - clusters % loop.slices
+        changes["blocks"] = clusters - clusters % loop.slices
     if grid_reduction == "atomics":
         tile, layout = _row_of_sums(schedule, loop.dims)
-        reads, period = SUM_ROWS, 0
-    changed = replace(
-        loop,
-        grid_reduction=grid_reduction,
-        chunk=loop.chunk if grid_reduction in SHARING else 0,
-        second_stage_tile=tile,
-        second_stage_layout=layout,
-        second_stage_reads=reads,
-        blocks=blocks,
-        period=period,
-    )
-    return replace(schedule, persistent_loop=changed)
+        changes |= {"second_stage_tile": tile, "second_stage_layout": layout}
+        changes |= {"second_stage_reads": SUM_ROWS, "period": 0}
+    return schedule.with_loop(grid_reduction=grid_reduction, **changes)
 
 
 def _clusters(layout: BlockedLayout, blocks_per_sm: int, target: Target) -> int:
@@ -141,12 +141,11 @@ def _row_of_sums(schedule: Schedule, dims: tuple[int, ...]) -> tuple[tuple[int, 
     """A tile of one row along the looped dimensions over all threads of the persistent loop, and its layout."""
     loop_layout = schedule.layout
     extents = [1 if d in dims else n for d, n in enumerate(schedule.tile)]
-    kept = sorted((d for d in range(len(extents)) if d not in dims), key=lambda d: (d != loop_layout.vector_dim, -d))
+    kept = sorted(set(range(len(extents))) - set(dims), key=lambda d: (d != loop_layout.vector_dim, -d))
     columns = kept[0] if kept else dims[0]
     fill = LayoutBuilder(extents, columns, gcd(extents[columns], 4))
     fill.blocks = list(loop_layout.blocks)
-    for dim in kept:
-        fill.add_lanes(dim)
+    fill.add_lanes(*kept)
     fill.rest_of_lanes(dims[0])
     warps = loop_layout.threads // WARP
     for dim in kept:
@@ -167,3 +166,70 @@ def _reads(persistent_loop: PersistentLoopProblem, second_stage: BlockedLayout, 
         return at_once
     reads = -(-steps // at_once)
     return -(-steps // reads)
+
+
+def with_second_stage(
+    problem: Problem,
+    loop: PersistentLoopProblem,
+    layout: BlockedLayout,
+    resident: int,
+    target: Target,
+    *,
+    order: str = "breadth",
+    **how: Any,
+) -> Schedule:
+    """A persistent loop over tiles of a layout, with a second stage, which may be illegal.
+
+    `resident` blocks share an SM, whose threads work in an order; `how` are further fields of `PersistentLoop`.
+    """
+    tile, second, reads = choose_second_stage(problem, loop, layout, resident, target, how.get("slices", 1))
+    fields = {"grid_reduction": "grid_sync", "period": PERIOD if loop.wide else 0, "second_stage_reads": reads, **how}
+    plan = PersistentLoop(loop.dims, second_stage_tile=tile, second_stage_layout=second, **fields)
+    tile = problem.tile_of(layout, loop.dims)
+    return Schedule(tile, layout, order=order, blocks_per_sm=resident, persistent_loop=plan)
+
+
+def legal(problem: Problem, schedule: Schedule, target: Target) -> Schedule | None:
+    """A schedule with a persistent loop; None if it is illegal, or if its blocks lack shared memory."""
+    is_legal = check_schedule(schedule, problem.extents, problem.reduced, target) is None
+    return schedule if _fits(problem, schedule, target) and is_legal else None
+
+
+def staged(
+    problem: Problem,
+    loop: PersistentLoopProblem,
+    layout: BlockedLayout,
+    order: str,
+    columns: str,
+    blocks: int,
+    target: Target,
+) -> Schedule | None:
+    """A loop over rows with a second stage and as many stages as shared memory has room for; None if it is illegal.
+
+    So many blocks share an SM, whose threads work in an order, and keep what all tiles share in `columns`.
+    """
+    apart = are_apart(loop, layout, order)
+    few = loop.accumulator_bytes <= SHARED_ACCUMULATORS and row_elements(problem) <= SHARED_ROW
+    chunk = max(1, CHUNK_ELEMENTS // prod(layout.extents)) if apart and few and not loop.wide else 0
+    # A block that takes chunks does not know its last tile. Costs of peeling were not fitted to order `depth`.
+    peeled = order == "breadth" and loop.inner and not loop.wide and not chunk
+    how = {"columns": columns, "peeled": peeled, "chunk": chunk}
+    schedule = with_second_stage(problem, loop, layout, blocks, target, order=order, **how)
+    none_abreast = layout.cluster == 1 and layout.is_alone(loop.dims) and order == "breadth"
+    for stages in range(1 if problem.vector == 1 else STAGES, 1, -1):  # asynchronous copies move 4 bytes or more
+        deep = schedule.with_loop(
+            stages=stages,
+            few_tiles=FEW_TILES if none_abreast and stages > 2 else 0,
+            row_values="shared" if apart else "registers",
+            # Deciding in each step if its tile leaves the L2 first costs more than it gains where rows do not fill
+            # their threads, or those of several warps lie side by side.
+            streamed=(apart or layout.is_alone(loop.dims)) and padding(problem, loop, layout) == 1,
+        )
+        if _fits(problem, deep, target):
+            return legal(problem, deep, target)
+    return legal(problem, schedule, target)
+
+
+def _fits(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    needed = persistent_loop_bytes(problem, schedule.layout, schedule.loop_part)
+    return needed <= shared_left(schedule.blocks_per_sm, target)

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from math import inf, prod
+from typing import Any
 
-from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
-from mlirfuse.schedule.grid.shared_memory import legal_schedule
+from mlirfuse.schedule.grid.second_stage import legal, with_second_stage
 from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.model.residency import allocated, resident_blocks
-from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.schedule.model.residency import estimated_blocks
+from mlirfuse.schedule.orders.sliding import BASE_REGISTERS, MOST_PRODUCTS
 from mlirfuse.schedule.predict.counts.accesses import held_elements
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -30,18 +31,6 @@ MOST_ROWS = 4
 
 FEWEST_THREADS, MOST_WARPS = 128, 16
 """Threads of a block, and its warps where the dimensions that are kept do not need more."""
-
-MOST_SLICE_WARPS = 8
-"""Warps along a slice of the vectors' dimension, at most."""
-
-MOST_PRODUCTS = 2048
-"""Products of a thread in a step, at most: beyond it the unrolled code outgrows the instruction cache."""
-
-LEAST_USED = 2 / 3
-"""Share of a layout's elements along what is kept that the space has, at least."""
-
-BASE_REGISTERS = 24
-"""Registers of a thread beside its accumulators and what it reads in a step."""
 
 ROWS_AHEAD = 2
 """Rows of windows of a thread that are under way while it takes another one."""
@@ -64,11 +53,9 @@ def sliding_loops(problem: Problem, loop: PersistentLoopProblem, target: Target)
     if not pairs or problem.vector_dim not in kept or None in problem.extents:
         return
     for layout in dict.fromkeys(_layouts(problem, loop, pairs)):
-        most = _resident(problem, loop, layout, target, pairs)
-        while most:
-            if (schedule := _complete(problem, loop, layout, most, target)) is not None:
+        for blocks in halves(_resident(problem, loop, layout, target, pairs)):
+            if (schedule := _complete(problem, loop, layout, blocks, target)) is not None:
                 yield schedule
-            most //= 2
 
 
 def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[int, int]]) -> Iterator[BlockedLayout]:
@@ -79,12 +66,17 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[in
     runs = [max(n for n in range(1, most + 1) if extents[slid] % n == 0) for most in LONGEST_RUNS]
     channels = [(vector, *factors) for vector in vectors for factors in _slices(problem, vector)]
     for (vector, along, warps), run, places in product(channels, dict.fromkeys(runs), _places(len(outer))):
-        start = _Factors(problem, vector, along, warps)
+        start = LayoutBuilder(extents, problem.vector_dim, vector)
+        start.add_lanes(problem.vector_dim, most=along)
+        start.warps[problem.vector_dim] = warps
         start.repeats[slid], start.repeats[inner] = run, extents[inner]
         for (_, tap), place in zip(outer, places, strict=True):
-            start.add(tap, extents[tap], place)
-        if not start.lanes_left or start.used() < LEAST_USED:
-            continue
+            if place == "thread":
+                start.rest_in_repeats(tap)
+                continue
+            if place == "lanes":
+                start.add_lanes(tap)
+            start.warps[tap] = start.left(tap)
         rows = [n for n in range(1, MOST_ROWS + 1) if outer and places[0] == "thread" and extents[outer[0][0]] % n == 0]
         for row, more in product(rows or [1], (1, 2, 4, 8)):
             fill = start.copy()
@@ -92,8 +84,14 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[in
             if row > 1:  # other threads' rows between these would leave nothing in common
                 fill.repeats[outer[0][0]] = row
                 alone.add(outer[0][0])
-            layout = fill.spread([d for d in reversed(loop.dims) if d not in alone], more)
-            few = more == 1 or prod(layout.warps) <= MOST_WARPS
+            free = [d for d in reversed(loop.dims) if d not in alone] or [problem.vector_dim]
+            fill.divide_lanes(*free)
+            fill.rest_of_lanes(free[-1])
+            warps_in_all = more * prod(fill.warps)
+            fill.divide_warps(*free, most=warps_in_all)
+            fill.warps[free[-1]] *= warps_in_all // prod(fill.warps)
+            layout = fill.layout()
+            few = more == 1 or warps_in_all <= MOST_WARPS
             if few and layout.elements_per_thread <= MOST_PRODUCTS:
                 yield layout
 
@@ -104,9 +102,9 @@ def _slices(problem: Problem, vector: int) -> Iterator[tuple[int, int]]:
     nbytes = vector * max(a.bytes for a in problem.arrays)
     for lanes in (1 << n for n in range(WARP.bit_length())):
         found = dict[int, int]()
-        for warps in range(min(-(-left // lanes), MOST_SLICE_WARPS), 0, -1):
+        for warps in range(min(-(-left // lanes), MOST_WARPS), 0, -1):
             found[-(-left // (lanes * warps))] = warps
-        if -(-left // lanes) > MOST_SLICE_WARPS:
+        if -(-left // lanes) > MOST_WARPS:
             found[1] = -(-left // lanes)
         for slices, warps in found.items():
             if lanes < 2 * left and (slices == 1 or nbytes * lanes * warps >= SECTOR):
@@ -119,81 +117,23 @@ def _places(count: int) -> Iterator[tuple[str, ...]]:
         yield (place, *("warps",) * (count - 1))[:count]
 
 
-class _Factors:
-    """Factors of a layout that is being filled: the vector's dimension first, then taps, then what is reduced."""
-
-    def __init__(self, problem: Problem, vector: int, lanes: int, warps: int):
-        self.problem, rank = problem, problem.rank
-        self.extents = [extent or 1 for extent in problem.extents]
-        self.vector, self.lanes, self.warps, self.repeats = ([1] * rank for _ in range(4))
-        self.vector[problem.vector_dim], self.lanes[problem.vector_dim] = vector, lanes
-        self.warps[problem.vector_dim] = warps
-
-    @property
-    def lanes_left(self) -> int:
-        return WARP // prod(self.lanes)
-
-    def copy(self) -> _Factors:
-        found = _Factors(self.problem, 1, 1, 1)
-        found.vector, found.lanes = list(self.vector), list(self.lanes)
-        found.warps, found.repeats = list(self.warps), list(self.repeats)
-        return found
-
-    def add(self, dim: int, extent: int, place: str) -> None:
-        """All of a dimension in one place; in lanes a power of two of them, in the next warps what is left."""
-        if place == "thread":
-            self.repeats[dim] = extent
-        elif place == "warps":
-            self.warps[dim] = extent
-        else:
-            self.lanes[dim] = min(self.lanes_left, 1 << (extent - 1).bit_length())
-            self.warps[dim] = -(-extent // self.lanes[dim])
-
-    def used(self) -> float:
-        """Share of the elements that the layout covers, in all slices, which the space has, along what is kept."""
-        kept = [d for d in range(self.problem.rank) if d not in self.problem.reduced]
-        covered = [self.vector[d] * self.lanes[d] * self.warps[d] * self.repeats[d] for d in kept]
-        return prod(self.extents[d] / (-(-self.extents[d] // n) * n) for d, n in zip(kept, covered, strict=True))
-
-    def spread(self, dims: list[int], warps: int) -> BlockedLayout:
-        """The layout with the lanes that are left, and so many warps more, along what is reduced, the innermost first:
-        as many as divide it, and the rest along the outermost.
-        """
-        for factors, left in ((self.lanes, self.lanes_left), (self.warps, warps)):
-            for d in dims:
-                whole = self.extents[d] // (self.lanes[d] * self.warps[d] * self.repeats[d])
-                count = left if d == dims[-1] else min(left, whole & -whole)
-                factors[d] *= count
-                left //= count
-            if not dims:
-                factors[self.problem.vector_dim] *= left
-        ones = (1,) * self.problem.rank
-        return BlockedLayout(tuple(self.vector), tuple(self.lanes), tuple(self.warps), tuple(self.repeats), ones)
-
-
 def _resident(
-    problem: Problem,
-    loop: PersistentLoopProblem,
-    layout: BlockedLayout,
-    target: Target,
-    pairs: list[tuple[int, int]],
+    problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, target: Target, pairs: list[tuple[int, int]]
 ) -> int:
     """Blocks of an SM whose registers hold the accumulators and what is read in a step; 0 for none."""
     if not FEWEST_THREADS <= layout.threads <= target.max_threads_per_block:
         return 0
     summed = {d for d in loop.dims if layout.is_alone([d])}
     accumulators = (COMPENSATED if loop.wide else 1) * sum(
-        part.bytes * prod(layout.fragments(d) * layout.vector[d] for d in (part.kept | part.dims) - summed)
-        for part in problem.reductions
+        part.bytes * layout.held((part.kept | part.dims) - summed) for part in problem.reductions
     )
     held = accumulators + min(_read_bytes(problem, layout), _bytes_by_rows(problem, layout, pairs))
-    registers = round(problem.register_scale * (BASE_REGISTERS + held / REGISTER_BYTES))
-    return resident_blocks(layout.threads, allocated(registers), target)
+    return estimated_blocks(problem, layout, BASE_REGISTERS + held / REGISTER_BYTES, target)
 
 
 def _read_bytes(problem: Problem, layout: BlockedLayout) -> int:
     """Bytes of a thread for all that it reads in a step, as narrow as it is read."""
-    return sum(a.bytes * held_elements(a, layout) for a in problem.arrays if not a.written)
+    return sum(a.bytes * held_elements(a, layout) for a in problem.reads)
 
 
 def _bytes_by_rows(problem: Problem, layout: BlockedLayout, pairs: list[tuple[int, int]]) -> float:
@@ -204,7 +144,7 @@ def _bytes_by_rows(problem: Problem, layout: BlockedLayout, pairs: list[tuple[in
     if not any(layout.repeats[tap] > 1 for _, tap in pairs[1:]):
         return inf
     row = replace(layout, repeats=tuple(1 if d in outer else n for d, n in enumerate(layout.repeats)))
-    reads = [a for a in problem.arrays if not a.written]
+    reads = problem.reads
     others = sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in reads if not a.slides)
     rows = [(max(REGISTER_BYTES, a.bytes) + ROWS_AHEAD * a.bytes) * held_elements(a, row) for a in reads if a.slides]
     return others + sum(rows)
@@ -219,16 +159,6 @@ def _complete(
     slices, most = -(-extents[problem.vector_dim] // tile[problem.vector_dim]), target.sms * blocks
     if slices > most or any(problem.vector_dim not in part.kept for part in problem.reductions):
         return None
-    second_stage_tile, second_stage_layout, reads = choose_second_stage(problem, loop, layout, blocks, target, slices)
-    plan = PersistentLoop(
-        loop.dims,
-        "grid_sync" if slices == 1 else "second_kernel",
-        second_stage_tile,
-        second_stage_layout,
-        second_stage_reads=reads,
-        period=PERIOD if loop.wide else 0,
-        blocks=0 if slices == 1 else most - most % slices,
-        consecutive=True,
-        slices=slices,
-    )
-    return legal_schedule(problem, Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan), target)
+    how: dict[str, Any] = {"grid_reduction": "second_kernel", "blocks": most - most % slices} if slices > 1 else {}
+    schedule = with_second_stage(problem, loop, layout, blocks, target, consecutive=True, slices=slices, **how)
+    return legal(problem, replace(schedule, tile=tile), target)

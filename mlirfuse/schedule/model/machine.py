@@ -26,6 +26,9 @@ REGISTER_BYTES = 4
 REGISTER_STEP = 8
 """A thread's registers are allocated in multiples of this many."""
 
+BLOCK_THREADS = (256, 128, 512)
+"""Threads of a block that leave an SM room for several, the most usual number first."""
+
 PARTITIONS = 4
 """Partitions of an SM, each with a warp scheduler and a quarter of the registers."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import PARTITIONS, REGISTER_STEP, RESERVED_SHARED
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.target import Target
 
 SHARED_RESERVE = 2048
@@ -30,6 +31,14 @@ def resident_blocks(threads: int, registers: int, target: Target) -> int:
         return 0
     warps = PARTITIONS * (target.registers_per_sm // PARTITIONS // (registers * WARP))
     return min(warps * WARP // threads, target.threads_per_sm // threads, target.blocks_per_sm)
+
+
+def estimated_blocks(problem: Problem, layout: BlockedLayout, registers: float, target: Target) -> int:
+    """Blocks of an SM whose threads are estimated to take so many registers; 0 if not even one.
+
+    The assembler's reports correct the estimate (`Problem.register_scale`).
+    """
+    return resident_blocks(layout.threads, allocated(round(problem.register_scale * registers)), target)
 
 
 def blocks_by_memory(threads: int, shared_bytes: int, target: Target) -> int:

@@ -1,1 +1,1 @@
-"""Elementwise kernels whose arrays lie in different memory orders: tiles, layouts, and what their accesses cost."""
+"""Kernels whose lanes follow memory orders, or that slide windows: tiles, layouts and candidates."""

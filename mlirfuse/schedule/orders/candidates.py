@@ -1,19 +1,19 @@
-"""Schedules of elementwise kernels whose arrays lie in different memory orders."""
+"""Schedules of kernels whose arrays lie in different memory orders, and of reductions over few elements, which a thread
+reduces alone: colours, windows, small matrices.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.schedule.orders.layouts import layouts
-from mlirfuse.schedule.orders.tiles import orders, tiles
-from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
+from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, WIDEST_ACCESS
+from mlirfuse.schedule.orders.tiles import SMALL, grown_tiles, layouts, ordered_layout, orders, tiles, widest
+from mlirfuse.schedule.parts.transposed_tiles import MOST_TRANSPOSED, TransposedTiles
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
-
-THREADS = (256, 128)
 
 FEWEST, MOST_BYTES = 4, 32
 """Elements of a thread, at least, and bytes that it reads, at most: more are under way with more threads."""
@@ -24,8 +24,11 @@ ROWS = (2, 4, 8, 16)
 PLANES = (1, 2, 4)
 """Planes that these rows lie in."""
 
-MOST_SHARED = 48 << 10
-"""Bytes of a block's tiles in shared memory, so that four blocks fit an SM of sm_90."""
+MOST_REDUCED = 64
+"""Elements that a thread reduces, at most."""
+
+MOST_WINDOW_BYTES = 128
+"""Bytes that a thread reads of several windows, at most: it has them all under way at once."""
 
 
 def ordered_candidates(problem: Problem) -> Iterator[Schedule]:
@@ -40,10 +43,8 @@ def ordered_candidates(problem: Problem) -> Iterator[Schedule]:
         yield from _rows(problem)
         return
     for tile in tiles(problem, found[:3]):
-        elements = 1
-        for side in tile:
-            elements *= side
-        for threads in THREADS:
+        elements = prod(tile)
+        for threads in BLOCK_THREADS[:2]:
             if FEWEST * threads <= elements and elements * problem.read_bytes <= MOST_BYTES * threads:
                 yield from _of_tile(problem, found, tile, threads)
 
@@ -60,14 +61,13 @@ def _rows(problem: Problem) -> Iterator[Schedule]:
         for planes in PLANES if shared and len(outer) > 1 else PLANES[:1]:
             fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
             fill.add_lanes(problem.vector_dim)
-            fill.add_warps(problem.vector_dim, THREADS[0] // WARP)
+            fill.add_warps(problem.vector_dim, most=BLOCK_THREADS[0] // WARP)
             fill.rest_of_lanes(outer[-1])
-            fill.add_warps(outer[-1], THREADS[0] // WARP)
+            fill.add_warps(outer[-1], most=BLOCK_THREADS[0] // WARP)
             for dim, most in zip(reversed(outer), (rows, planes), strict=False):
-                fill.repeats[dim] = min(most, fill.left(dim))
+                fill.add_repeats(dim, most=most)
             layout = fill.layout()
-            sides = zip(layout.extents, problem.extents, strict=True)
-            yield Schedule(tuple(min(n, extent or n) for n, extent in sides), layout)
+            yield Schedule(problem.tile_of(layout), layout)
 
 
 def _of_tile(
@@ -87,11 +87,74 @@ def _staged(
     """With arrays of another order through shared memory."""
     inner = tuple(d for d in order if tile[d] > 1)
     held = sum(a.bytes for a in problem.whole_arrays if a.order == order)
-    elements = 1
-    for side in tile:
-        elements *= side
-    if not inner or held * elements > MOST_SHARED:
+    if not inner or held * prod(tile) > MOST_TRANSPOSED:
         return
     for across in layouts(problem, order, tile, layout.threads):
         if across != layout:
             yield Schedule(tile, layout, transposed=TransposedTiles(inner[0], across, then=inner[1:]))
+
+
+def window_candidates(problem: Problem) -> Iterator[Schedule]:
+    """Tiles whose reduced dimensions one thread holds, with lanes along the others in the order of an array's memory.
+
+    A thread also holds other small dimensions whole where its elements are then side by side in memory, or where it
+    uses what it reads several times. There are none where the reduced dimensions are dynamic, or more than a few
+    elements.
+    """
+    sides = [problem.extents[d] for d in problem.reduced]
+    if not problem.arrays or not sides or None in sides or prod(n for n in sides if n is not None) > MOST_REDUCED:
+        return
+    if problem.persistent_loop is not None and not problem.loop_is_optional:
+        return
+    kept = problem.whole - problem.reduced
+    if not kept:
+        return
+    orders = list(dict.fromkeys(order for a in problem.arrays if (order := _kept(a.order, kept))))
+    found = [order for order in orders if len(order) == max(map(len, orders))]
+    small = frozenset(d for d in kept if (extent := problem.extents[d]) is not None and extent <= SMALL)
+    for whole in dict.fromkeys((frozenset[int](), *_prefixes(found, small), small)):
+        if kept - whole:
+            yield from _holding(problem, found, whole)
+
+
+def _holding(problem: Problem, found: Sequence[tuple[int, ...]], small: frozenset[int]) -> Iterator[Schedule]:
+    """Candidates of which a thread holds the reduced dimensions, and some small ones."""
+    whole = small | problem.reduced
+    held = [problem.extents[d] or 1 if d in whole else 1 for d in range(problem.rank)]
+    orders = list(dict.fromkeys(tuple(d for d in order if d not in small) for order in found))
+    orders = [order for order in orders if order]
+    for tile in grown_tiles(problem, orders, held):
+        for threads in BLOCK_THREADS[:2]:
+            for order in orders:
+                for layout in _layouts(problem, order, tile, threads, whole):
+                    if layout.elements_per_thread >= FEWEST and _is_held(problem, layout):
+                        yield Schedule(tile, layout)
+
+
+def _is_held(problem: Problem, layout: BlockedLayout) -> bool:
+    """Whether a thread can hold what it reads: so many bytes, or one window, however wide."""
+    held = [layout.held([d]) for d in range(problem.rank)]
+    if all(n <= SMALL for d, n in enumerate(held) if d not in problem.reduced) and prod(held) <= MOST_REDUCED:
+        return True
+    return sum(a.bytes * prod(held[d] for d in a.dims) for a in problem.reads) <= MOST_WINDOW_BYTES
+
+
+def _layouts(
+    problem: Problem, order: Sequence[int], tile: Sequence[int], threads: int, whole: frozenset[int]
+) -> Iterator[BlockedLayout]:
+    for vector in halves(widest(problem, order[0], tile)):
+        layout = ordered_layout(tile, order, order[0], vector, threads, whole)
+        if layout is not None:
+            yield layout
+
+
+def _kept(order: Sequence[int], kept: Set[int]) -> tuple[int, ...]:
+    """An order without the dimensions that are reduced."""
+    return tuple(d for d in order if d in kept)
+
+
+def _prefixes(found: Sequence[tuple[int, ...]], small: frozenset[int]) -> Iterator[frozenset[int]]:
+    """The small dimensions that are innermost in memory."""
+    for order in found:
+        inner = next((n for n, d in enumerate(order) if d not in small), len(order))
+        yield frozenset(order[:inner])

@@ -7,8 +7,9 @@ from dataclasses import replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.model.residency import allocated, resident_blocks
+from mlirfuse.schedule.model.residency import estimated_blocks
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import held_elements
 from mlirfuse.schedule.problem import Problem
@@ -55,14 +56,13 @@ def sliding_schedules(problem: Problem, threads: int, most_read: int, target: Ta
                 runs[slid[1]] = rows
             for layout in dict.fromkeys(_layout(problem, runs, threads, whole=whole) for whole in (False, True)):
                 held = sum(a.bytes * held_elements(a, layout) for a in _full(problem))
-                blocks = resident_blocks(layout.threads, allocated(_registers(problem, layout, slid)), target)
+                blocks = estimated_blocks(problem, layout, _registers(problem, layout, slid), target)
                 taps = max(a.taps for a in windows) * layout.elements_per_thread
                 if run * rows > 1 and held <= most_read and blocks and taps <= MOST_PRODUCTS:
-                    tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
-                    yield Schedule(tile, layout, blocks_per_sm=blocks)
+                    yield Schedule(problem.tile_of(layout), layout, blocks_per_sm=blocks)
 
 
-def _registers(problem: Problem, layout: BlockedLayout, slid: Sequence[int]) -> int:
+def _registers(problem: Problem, layout: BlockedLayout, slid: Sequence[int]) -> float:
     """Registers of a thread that takes the taps of its windows one row after the other, for all of its own rows at
     once: its sums, and of windows the elements of a row of taps, as narrow as they are read; those of one of its own
     rows as wide as it computes with them too.
@@ -76,7 +76,7 @@ def _registers(problem: Problem, layout: BlockedLayout, slid: Sequence[int]) -> 
         held += each * held_elements(row, layout)
         held += held_elements(row, own_row) if each < 1 else 0
     results = sum(max(1, a.bytes // REGISTER_BYTES) for a in problem.arrays if a.written)
-    return round(problem.register_scale * (BASE_REGISTERS + held + results * layout.elements_per_thread))
+    return BASE_REGISTERS + held + results * layout.elements_per_thread
 
 
 def _without(run: tuple[int, ...], dims: Sequence[int]) -> tuple[int, ...]:
@@ -106,23 +106,15 @@ def _layout(problem: Problem, runs: list[int], threads: int, *, whole: bool) -> 
     """Lanes and warps along the vector's dimension first, then outwards, as far as they divide what is left; `whole`
     gives that dimension a warp's lanes, if it has work for so many.
     """
-    rank, along = problem.rank, problem.vector_dim
-    vector, lanes, warps = ([1] * rank for _ in range(3))
-    vector[along] = problem.vector
-    left = [0 if e is None else e // (v * r) for e, v, r in zip(problem.extents, vector, runs, strict=True)]
-    order = [along, *(d for d in reversed(range(rank)) if d != along)]
-    lanes_left = WARP
-    if whole and left[along] >= WARP:
-        lanes[along], lanes_left = WARP, 1
-        left[along] = -(-left[along] // WARP)
+    order = problem.outwards(range(problem.rank))
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+    fill.run = list(runs)
+    if whole and fill.left(problem.vector_dim) >= WARP:
+        fill.add_lanes(problem.vector_dim)
+    fill.divide_lanes(*order)
+    fill.rest_of_lanes(order[-1])
     for d in order:
-        while lanes_left > 1 and left[d] % 2 == 0 and left[d] != 1 and (left[d] or lanes[d] < lanes_left * lanes[d]):
-            lanes[d] *= 2
-            left[d] //= 2
-            lanes_left //= 2
-    lanes[order[-1]] *= lanes_left
-    for d in order:
-        room = max(1, threads // WARP // prod(warps))
-        warps[d] = room if left[d] == 0 else max(n for n in range(1, room + 1) if left[d] % n == 0)
-    ones = (1,) * rank
-    return BlockedLayout(tuple(vector), tuple(lanes), tuple(warps), ones, ones, run=tuple(runs))
+        room = max(1, threads // WARP // prod(fill.warps))
+        left = fill.left(d)
+        fill.warps[d] = room if problem.extents[d] is None else max(n for n in range(1, room + 1) if left % n == 0)
+    return fill.layout()

@@ -1,9 +1,16 @@
-"""Tiles of which every array has runs of whole sectors, whatever its memory order."""
+"""Tiles of which every array has runs of whole sectors, whatever its memory order, and layouts that follow an order:
+lanes along the innermost dimensions, then warps, then a thread's repeats.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from math import prod
 
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.problem import Problem
 
 RUNS = (32, 64, 128)
@@ -51,7 +58,7 @@ def grown_tiles(problem: Problem, found: Sequence[tuple[int, ...]], held: Sequen
             matching = [a.bytes for a in problem.whole_arrays if a.order == order]
             _cover(base, problem, order, -(-run // min(matching, default=narrowest)))
         for elements in ELEMENTS:
-            tile = tuple(_grown(base, problem, found, elements * _product(held)))
+            tile = tuple(_grown(base, problem, found, elements * prod(held)))
             if tile not in seen:
                 seen.add(tile)
                 yield tile
@@ -72,7 +79,7 @@ def _grown(base: Sequence[int], problem: Problem, found: Sequence[tuple[int, ...
     """The tile, made larger along the innermost dimensions of each order in turn, up to a number of elements."""
     tile, stuck = list(base), 0
     turn = 0
-    while _product(tile) < elements and stuck < len(found):
+    while prod(tile) < elements and stuck < len(found):
         order = found[turn % len(found)]
         turn += 1
         d = next((d for d in order if _may_grow(tile[d], problem.extents[d], d == order[-1])), None)
@@ -111,8 +118,71 @@ def whole_side(extent: int) -> int:
     return extent
 
 
-def _product(tile: Sequence[int]) -> int:
-    product = 1
-    for n in tile:
-        product *= n
-    return product
+def ordered_layout(
+    tile: Sequence[int], order: Sequence[int], along: int, vector: int, threads: int, whole: Collection[int] = ()
+) -> BlockedLayout | None:
+    """The layout of a tile whose lanes follow a memory order; None where the tile's sides do not divide so.
+
+    Args:
+        tile: the tile, which the layout covers exactly.
+        order: dimensions, the innermost in memory first; those that are missing follow, the last one first.
+        along: the dimension of vectors.
+        vector: elements of one.
+        threads: of the block.
+        whole: dimensions of which a thread holds all.
+    """
+    order = [*order, *(d for d in reversed(range(len(tile))) if d not in order)]
+    if tile[along] % vector:
+        return None
+    fill = LayoutBuilder(tile, along, vector)
+    fill.divide_lanes(*(d for d in order if d not in whole))
+    fill.divide_warps(*(d for d in order if d not in whole), most=threads // WARP)
+    if fill.lanes_left > 1 or WARP * prod(fill.warps) != threads:
+        return None
+    fill.rest_in_repeats(*order)
+    return fill.layout()
+
+
+def layouts(problem: Problem, order: Sequence[int], tile: Sequence[int], threads: int) -> Iterator[BlockedLayout]:
+    """Layouts of a tile for arrays of an order: with vectors along the innermost dimension, or along the next one where
+    a thread holds the innermost ones whole, so that its elements are neighbours in memory.
+    """
+    for number, along in enumerate(order):
+        whole = order[:number]
+        most = widest(problem, along, tile)
+        for vector in (most, most // 2, most // 4) if number else (most,):
+            layout = ordered_layout(tile, order, along, vector, threads, whole) if vector else None
+            if layout is not None:
+                yield layout
+        extent = problem.extents[along]
+        if extent is None or extent > SMALL or tile[along] != extent:
+            return
+
+
+def widest(problem: Problem, along: int, tile: Sequence[int]) -> int:
+    """Elements of the widest vector along a dimension that the arrays, the tile and the extents allow."""
+    touching = [a for a in problem.arrays if along in a.dims]
+    vector = WIDEST_ACCESS // min((a.bytes for a in touching), default=WIDEST_ACCESS)
+    for array in touching:
+        if array.order[0] == along and array.strides[-1] == 1:
+            vector = min(vector, _aligned(array, problem))
+    extent = problem.extents[along]
+    while vector > 1 and (tile[along] % vector or (extent is not None and extent % vector)):
+        vector //= 2
+    return max(1, vector)
+
+
+def _aligned(array: ArrayAccess, problem: Problem) -> int:
+    """Elements that all accesses along an array's innermost dimension are aligned to."""
+    aligned = min(WIDEST_ACCESS, array.alignment)
+    for stride, dim in zip(array.strides[:-1], array.dims[:-1], strict=True):
+        if stride is not None:
+            step = stride * array.bytes
+        else:
+            inner = [problem.extents[d] for d in array.dims[array.dims.index(dim) + 1 :]]
+            step = array.bytes if array.is_contiguous else aligned
+            for extent in inner if array.is_contiguous else ():
+                step *= extent or 1
+        while step % aligned:
+            aligned //= 2
+    return max(1, aligned // array.bytes)

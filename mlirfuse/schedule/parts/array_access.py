@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, prod
 
-from mlirfuse.schedule.kept import hashed_once
+from mlirfuse.support.kept import hashed_once
 
 
 @hashed_once
@@ -111,6 +111,11 @@ class ArrayAccess:
             if here < extents[d]:
                 break
         return run
+
+
+def bytes_of(arrays: Iterable[ArrayAccess], sides: Sequence[int]) -> int:
+    """Bytes of some arrays that a box of the space reads or writes, by the box's sides."""
+    return sum(array.bytes * array.elements(sides) for array in arrays)
 
 
 @lru_cache(maxsize=4096)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlirfuse.schedule.kept import kept_property
-from mlirfuse.schedule.parts.epilogue_work import EpilogueWork
 from mlirfuse.support.dtypes import DType
+from mlirfuse.support.kept import kept_property
 from mlirfuse.support.precision import FAST_ACCUM, IEEE
 
 
@@ -119,3 +118,22 @@ class ContractionProblem:
     def promotes(self) -> bool:
         """Whether sums on Hopper's tensor cores, which keep too few bits of them, are carried on outside."""
         return self.element.is_float8 and self.precision != FAST_ACCUM
+
+
+@dataclass(frozen=True)
+class EpilogueWork:
+    """What follows a contraction, for each element of the product; of several products the mean.
+
+    Attributes:
+        written: bytes of the results that have a row for each m and a column for each n.
+        read: bytes of the arguments that have so too, in the mean over batch dimensions that an argument lacks.
+        arguments: how many of these there are.
+        instructions: of a thread, beside conversions and accesses to memory.
+        special: special functions.
+    """
+
+    written: float
+    read: float = 0.0
+    arguments: float = 0.0
+    instructions: float = 0.0
+    special: float = 0.0

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.renamed_names import refuses_old_fields
 
+MOST_TRANSPOSED = 48 << 10
+"""Bytes of a block's transposed tiles in shared memory, at most, so that four blocks fit an SM of sm_90."""
+
 
 @refuses_old_fields
 @dataclass(frozen=True)

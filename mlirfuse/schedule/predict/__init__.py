@@ -9,7 +9,6 @@ Kernels with contractions are in `contractions`: their instruction families say 
 from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
 from mlirfuse.schedule.predict.predict import predict, work_of
 from mlirfuse.schedule.predict.prediction import Prediction
-from mlirfuse.schedule.predict.pricing import price
-from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.predict.work import Work, price
 
 __all__ = ["Prediction", "Work", "predict", "predict_contraction", "price", "work_of"]

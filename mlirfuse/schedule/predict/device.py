@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.machine import RESERVED_SHARED
 from mlirfuse.schedule.model.residency import allocated, resident_blocks
+from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import TARGETS, Target
 
 
@@ -23,10 +26,16 @@ class Device:
     machine: MachineModel
     target: Target
 
-    def sms(self, cluster: int) -> int:
-        """SMs that hold blocks of clusters of so many: a part of the device may hold no whole cluster."""
-        limits = {4: self.machine.cluster_sms_4, 8: self.machine.cluster_sms_8}
-        return int(limits.get(cluster, 0.0)) or self.machine.sms
+    def work(self, layout: BlockedLayout, clusters: int, resident: int) -> Work:
+        """The work of so many clusters of blocks, or of blocks alone, of which an SM holds `resident`; nothing yet."""
+        return Work(
+            clusters * layout.cluster, layout.cluster, layout.threads, resident, self.machine.sms_with(layout.cluster)
+        )
+
+    def asked(self, schedule: Schedule, registers: int | None) -> int:
+        """Blocks that an SM holds of those that a schedule asks for, once the registers of a thread are known."""
+        resident = max(1, schedule.blocks_per_sm)
+        return resident if registers is None else min(resident, self.resident(schedule.layout.threads, registers))
 
     def resident(self, threads: int, registers: int, shared: int = 0) -> int:
         """Blocks that an SM holds at once.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.predict.counts.space import with_extents
+from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
 from mlirfuse.schedule.predict.device import device_of
-from mlirfuse.schedule.predict.kernels.chunks import chunk_work
+from mlirfuse.schedule.predict.kernels.chunks import chunk_work, register_tile_work
 from mlirfuse.schedule.predict.kernels.grid_persistent import grid_persistent_work
 from mlirfuse.schedule.predict.kernels.loops import loop_work
-from mlirfuse.schedule.predict.kernels.register_tiles import register_tile_work
 from mlirfuse.schedule.predict.kernels.tiles import tile_work
 from mlirfuse.schedule.predict.prediction import Prediction
-from mlirfuse.schedule.predict.pricing import price
-from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.predict.work import US, Work, price
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 
@@ -20,12 +20,8 @@ from mlirfuse.schedule.schedule import Schedule
 def predict(schedule: Schedule, problem: Problem, machine: MachineModel, *, registers: int | None = None) -> Prediction:
     """The time of a kernel without contractions.
 
-    Args:
-        schedule: the schedule.
-        problem: the kernel's iteration space and traffic, with the extents of a call; for those that are None
-            `space.with_extents` assumes some.
-        machine: the speeds of the device.
-        registers: of a thread, once the assembler has said; None for an estimate.
+    The problem has the extents of a call; for those that are None `space.with_extents` assumes some. `registers` are
+    those of a thread, once the assembler has said; None for an estimate.
     """
     return price(work_of(schedule, problem, machine, registers), machine)
 
@@ -42,3 +38,11 @@ def work_of(schedule: Schedule, problem: Problem, machine: MachineModel, registe
     if problem.shares_reads:
         return register_tile_work(schedule, problem, device, registers)
     return chunk_work(schedule, problem, device, registers)
+
+
+def issue_microseconds(problem: Problem, machine: MachineModel) -> float:
+    """Microseconds in which all SMs issue what is computed of each element, without accesses to memory: a lower bound
+    of the prediction of every schedule.
+    """
+    elements = prod(known_extents(with_extents(problem)))
+    return US * elements * problem.instructions / (machine.issue_per_sm * machine.sms)

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OVERLAPPING = ("dram", "l2", "shared", "dsmem", "tensor", "issue", "special", "latency", "blocks")
-"""Parts that go on at the same time: the largest of them bounds a kernel."""
-
-IN_TURN = ("exposed", "synchronisation", "launch")
-"""Parts that nothing overlaps."""
-
 NAMES = {
     "dram": "device memory",
     "l2": "L2 cache",
@@ -24,7 +18,7 @@ NAMES = {
     "synchronisation": "combining partial results",
     "launch": "launch",
 }
-"""Each part as a reader is told of it."""
+"""Each part as a reader is told of it; nothing overlaps with the last three."""
 
 SHARPNESS = 2.7
 """Exponent of the mean that rates which overlap take together: 1 would be their sum, infinity the largest of them. What
@@ -94,7 +88,7 @@ class Prediction:
     @property
     def bound(self) -> str:
         """The name of the largest part."""
-        return max((*OVERLAPPING, *IN_TURN), key=lambda name: getattr(self, name))
+        return max(NAMES, key=lambda name: getattr(self, name))
 
     @property
     def explanation(self) -> str:

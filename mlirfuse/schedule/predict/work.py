@@ -1,8 +1,16 @@
-"""`Work`: what a kernel makes a machine do, whatever family its schedule is of; `price` says how long that takes."""
+"""`Work`: what a kernel makes a machine do, whatever family its schedule is of; `price`: what that takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
+
+from mlirfuse.machine import MachineModel
+from mlirfuse.schedule.predict.facts import DEPENDENT_CYCLES, EXCHANGE_BARRIERS, JOINING, RECENT
+from mlirfuse.schedule.predict.prediction import Prediction
+
+US = 1e6
+"""Microseconds of a second."""
 
 
 @dataclass
@@ -73,3 +81,67 @@ class Work:
     serial: float = 0.0
     gathered: float = 0.0
     kernels: int = 1
+
+
+def price(work: Work, machine: MachineModel) -> Prediction:
+    """The time of each part on a machine."""
+    recent = (work.read + work.written) * RECENT < machine.l2_bytes
+    slots = work.sms * work.resident
+    per_sm = -(-work.blocks // work.sms) if work.blocks <= slots else work.blocks / work.sms
+    busiest = per_sm / work.blocks  # its share of the work
+    exchange = machine.block_barrier * EXCHANGE_BARRIERS * (work.threads / 256 + 1) / 2
+    chain = _chain(work, machine, exchange, machine.l2_latency if recent else machine.dram_latency)
+    latency = waves(work.blocks, slots) * chain
+    spilled = busiest * work.spilled / machine.shared_bandwidth_per_sm
+    first_step = latency / work.steps if work.ahead else 0.0  # nothing is under way yet that could hide it
+    l2 = work.l2_read / machine.l2_read_bandwidth + work.l2_written / machine.l2_write_bandwidth
+    functions = work.special / machine.special_per_sm + work.double / machine.f64_fma_per_sm
+    launch = machine.dependent_launch or machine.graph_launch
+    first = machine.graph_launch if work.grid_barriers else launch  # a grid that is resident as a whole waits for it
+    return Prediction(
+        dram=0.0 if recent else US * (work.read + work.written) / machine.dram_bandwidth,
+        l2=US * max(l2, busiest * work.l2_written / machine.dram_bandwidth_per_sm),
+        shared=US * busiest * (work.shared + work.l1) / machine.shared_bandwidth_per_sm,
+        dsmem=US * busiest * work.dsmem / machine.dsmem_bandwidth_per_sm if work.dsmem else 0.0,
+        issue=US * busiest * work.instructions / machine.issue_per_sm,
+        special=US * busiest * functions,
+        latency=US * latency,
+        blocks=US * work.blocks * (machine.cluster_start if work.cluster > 1 else machine.block_start),
+        synchronisation=US * _combining(work, machine, exchange),
+        launch=US * (first + (work.kernels - 1) * launch),
+        in_work=max(1.0, min(work.resident, work.blocks / work.sms) / work.cluster) + work.ahead,
+        ahead=bool(work.ahead),
+        exposed=US * (spilled + first_step),
+    )
+
+
+def _chain(work: Work, machine: MachineModel, exchange: float, load: float) -> float:
+    """Seconds of the dependent steps of one block; of an exchange between its warps, and of a load, as given.
+
+    Stores of a loop that loads ahead have left when the step after waits for them.
+    """
+    loads = work.rounds * load + work.l2_rounds * machine.l2_latency
+    steps = (
+        work.waits * DEPENDENT_CYCLES / machine.clock
+        + work.barriers * exchange
+        + work.cluster_barriers * (machine.cluster_barrier + exchange)
+    )
+    chain = max(loads, steps) if work.ahead else loads + steps + work.releases * machine.l2_latency
+    return chain + JOINING * machine.cluster_launch if work.cluster > 1 else chain
+
+
+def _combining(work: Work, machine: MachineModel, exchange: float) -> float:
+    """Seconds in which partial results are combined, once the last block has left its own."""
+    return (
+        work.grid_barriers * machine.grid_barrier
+        + work.messages * machine.message_latency
+        + work.reads * (machine.l2_latency + exchange)
+        + work.serial / machine.l2_bandwidth_per_sm
+        + work.gathered / machine.shared_bandwidth_per_sm
+    )
+
+
+def waves(blocks: int, slots: int) -> float:
+    """Times that slots are filled with blocks one after the other: a whole number where they are few."""
+    count = blocks / slots
+    return max(1.0, ceil(count - 0.02)) if count < 4 else count

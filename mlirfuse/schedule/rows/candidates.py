@@ -1,21 +1,35 @@
-"""The schedules that keep rows in registers."""
+"""The schedules that keep rows in registers, and column tiles.
+
+A softmax over the first dimension reads a column, which no warp reads alone without wasting most of each sector. Where
+blocks hold narrow column tiles whole, memory is read once, and a sector's columns belong to one block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.model.exchanges import exchange_bytes
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.registers import MOST_ELEMENTS, registers_per_thread
 from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
-from mlirfuse.schedule.model.row_registers import registers_per_thread
+from mlirfuse.schedule.model.shared_memory import exchange_bytes
+from mlirfuse.schedule.predict.counts.space import element_bytes
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.layouts import HALF_WARPS, Split, row_schedule, spread_row, unaligned_vector
-from mlirfuse.schedule.rows.row_alignment import MOST_HELD, has_costly_ends, staged_bytes
+from mlirfuse.schedule.rows.layouts import (
+    HALF_WARPS,
+    MOST_HELD,
+    Split,
+    has_costly_ends,
+    row_schedule,
+    spread_row,
+    staged_bytes,
+    unaligned_vector,
+)
 from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.target import SECTOR, Target
+from mlirfuse.target import LINE, SECTOR, Target
 
 FINER_VECTOR = 8
 """Elements of a vector that may be halved, and whose rows may be over half a warp, where rows then fill their threads:
@@ -27,12 +41,6 @@ MOST_FINE = 40
 LONG_ROW, LONG_UNALIGNED_ROW = 12 * 1024, 8 * 1024
 """Bytes read of a row from which on registers are short, so that threads work depth-first; and of unaligned rows, whose
 loads are under way early in either order."""
-
-NARROWEST_SPILLED = 4
-"""Bytes of a fragment from which on it may be spilled: less than a register is not worth an access of shared memory."""
-
-MOST_ELEMENTS = 64
-"""Elements a thread may hold of a row in registers: the register estimates hold up to here."""
 
 FEW_REGISTERS = 56
 """Registers that a thread needs for what it is computing: spilling beyond the rest of them saves none."""
@@ -54,23 +62,14 @@ EXCHANGED_BYTES = 8
 MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
 
+FEWEST_ELEMENTS = 16
+"""Elements of a thread below which a tile has too few loads under way for its exchanges."""
 
-@dataclass(frozen=True)
-class Candidate:
-    """A schedule that keeps rows in registers, and how well it fills an SM.
-
-    Attributes:
-        schedule: the schedule.
-        blocks: blocks that an SM will hold at once.
-        efficiency: share of the threads' fragments that are not padding.
-    """
-
-    schedule: Schedule
-    blocks: int
-    efficiency: float
+WAYS = ((8, 1), (8, 2), (8, 4), (8, 8), (16, 8), (32, 8))
+"""Warps of a block and blocks of a cluster."""
 
 
-def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
+def row_candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
     """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
     for order in _orders(problem):
         for schedule in _spread(_row_of(problem), order, target):
@@ -172,11 +171,12 @@ def _divides(layout: BlockedLayout, problem: Problem) -> bool:
     return fits and layout.elements_per_thread <= MOST_FINE
 
 
-def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
+def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Schedule]:
     """The schedule with as few fragments spilled to shared memory as each number of resident blocks needs."""
     layout = schedule.layout
     fragments, width = prod(layout.repeats), max(layout.vector)
-    spills = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_SPILLED
+    # Less than a register is not worth an access of shared memory.
+    spills = schedule.order == "depth" and width * problem.live_bytes >= REGISTER_BYTES
     # Fragments that several loads make are spilled to shared memory in program order, which loses more than shifted
     # rows gain.
     spills = spills and not (layout.is_shifted_to_lines and problem.early_column_bytes)
@@ -199,14 +199,13 @@ def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Can
         # ptxas must know how many blocks are meant to be resident: alone, it saves registers where loads should
         # overlap, and spends them where another block would fit.
         spare = registers_left(layout.threads, blocks, target) - needed
-        fitted = replace(
+        yield replace(
             schedule,
             blocks_per_sm=blocks,
             shared_spill=shared_spill,
             in_order=_keeps_order(problem, layout, shared_spill),
             rematerialize_addresses=_is_short(schedule, shared_spill, spare),
         )
-        yield Candidate(fitted, blocks, prod(schedule.tile) / prod(layout.extents))
 
 
 def _exchange(problem: Problem, layout: BlockedLayout) -> int:
@@ -235,3 +234,23 @@ def _keeps_order(problem: Problem, layout: BlockedLayout, shared_spill: int) -> 
     Elsewhere it keeps loads from being under way early.
     """
     return bool(shared_spill and problem.early_column_bytes) and not any(layout.anywhere)
+
+
+def column_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
+    """Column tiles in registers; none where no cluster holds one, or nothing is needed again."""
+    if problem.vector_dim in problem.reduced or not problem.live_bytes:
+        return
+    if any(problem.extents[d] is None for d in problem.reduced):
+        return
+    narrowest = min((a.bytes for a in problem.arrays if problem.vector_dim in a.dims), default=element_bytes(problem))
+    # Rows of a tile are two sectors of the narrowest array or more, as device memory has them together.
+    for across in (max(1, nbytes // narrowest // problem.vector) for nbytes in (2 * SECTOR, LINE)):
+        for warps, cluster in WAYS:
+            split = Split(warps, cluster, problem.vector, across=across)
+            fill = spread_row(problem, split)
+            if cluster > target.max_cluster or fill is None:
+                continue
+            schedule = row_schedule(problem, split, fill, "depth", target.max_threads_per_block)
+            # Half of the elements may be spilled to shared memory.
+            if FEWEST_ELEMENTS <= schedule.layout.elements_per_thread <= 2 * MOST_ELEMENTS:
+                yield from fitted(schedule, problem, target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.residency import SHARED_RESERVE
@@ -13,9 +15,8 @@ MULTI_PASS_CLUSTERS = (4, 2, 1)
 """Blocks that share a row which is read again for every reduction: with more of them fewer rows are in work, so that
 the L2 still holds a row when it is read again, and few rows reach more of the device; with fewer they exchange less."""
 
-CHUNK_THREADS = 512
-CHUNK_VECTORS = 2
-"""Vectors a thread loads in one step of a pass over chunks."""
+CHUNK_THREADS, CHUNK_VECTORS = 512, 2
+"""Threads of a block, and vectors that each loads in one step of a pass over chunks."""
 
 
 def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
@@ -27,7 +28,7 @@ def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
         return None
     if 2 * (row_bytes + SHARED_RESERVE) > target.shared_per_sm:
         return None
-    return _chunks(problem, "shared", 1)
+    return _whole_rows(problem, "shared", 1, CHUNK_THREADS, CHUNK_VECTORS)
 
 
 def multi_pass_schedule(
@@ -40,67 +41,57 @@ def multi_pass_schedule(
 ) -> Schedule:
     """Rows processed in chunks, and read again for every reduction and for what is written, by the blocks of a cluster.
 
-    Args:
-        problem: the problem.
-        target: the architecture.
-        threads: of a block.
-        vectors: that a thread loads in one step.
-        cluster: blocks that share a row, at most.
+    A block has so many threads, each of which loads so many vectors in one step; `cluster` blocks share a row at most.
     """
-    return _chunks(problem, "multi_pass", min(cluster, target.max_cluster), threads, vectors)
+    return _whole_rows(problem, "multi_pass", min(cluster, target.max_cluster), threads, vectors)
 
 
 def narrow_multi_pass_schedule(problem: Problem, target: Target, chunked: int, *, threads: int) -> Schedule:
-    """Chunks of the fewest elements a thread: threads hold the other reduced dimensions, and what is left the chunk.
-
-    Args:
-        problem: the problem.
-        target: the architecture.
-        chunked: the reduced dimension that is processed in chunks.
-        threads: of a block.
+    """Chunks of the fewest elements a thread: the threads of a block hold the other reduced dimensions than `chunked`,
+    and what is left of them the chunk.
     """
+    held = problem.outwards(problem.reduced - {chunked})
     fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-    held = sorted(problem.reduced - {chunked}, key=lambda d: (d != problem.vector_dim, -d))
-    kept = [] if problem.vector_dim in problem.reduced else [problem.vector_dim]
-    order = [*held, *kept, chunked]
-    for dim in order:
-        fill.add_lanes(dim)
+    fill.add_lanes(*held, *({problem.vector_dim} - problem.reduced), chunked)
     fill.rest_of_lanes(chunked)
-    for dim in held:
-        fill.add_warps(dim, threads // WARP)
-        fill.rest_in_repeats(dim)
-    fill.add_warps(chunked, threads // WARP)
-    cluster = min(MULTI_PASS_CLUSTERS[0], target.max_cluster)
-    while cluster > fill.left(chunked):
-        cluster //= 2
-    fill.add_blocks(chunked, cluster)
-    return _schedule(problem, fill, "multi_pass")
+    return _chunks(
+        problem, fill, "multi_pass", held, chunked, threads, 1, min(MULTI_PASS_CLUSTERS[0], target.max_cluster)
+    )
+
+
+def _whole_rows(problem: Problem, persistence: str, cluster: int, threads: int, vectors: int) -> Schedule:
+    """Chunks of what a cluster's blocks load at once."""
+    inner = sorted(problem.reduced, reverse=True)
+    order = [*({problem.vector_dim} - problem.reduced), *inner]
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+    fill.add_lanes(*order)
+    fill.rest_of_lanes(order[0])
+    chunked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
+    held = [d for d in inner if d != chunked]
+    return _chunks(problem, fill, persistence, held, chunked, threads, vectors, cluster)
 
 
 def _chunks(
-    problem: Problem, persistence: str, cluster: int, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
+    problem: Problem,
+    fill: LayoutBuilder,
+    persistence: str,
+    held: Sequence[int],
+    chunked: int,
+    threads: int,
+    vectors: int,
+    cluster: int,
 ) -> Schedule:
-    """Chunks of what a cluster's blocks load at once."""
-    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-    inner = sorted(problem.reduced, reverse=True)
-    if problem.vector_dim not in problem.reduced:
-        inner = [problem.vector_dim, *inner]
-    for dim in inner:
-        fill.add_lanes(dim)
-    fill.rest_of_lanes(inner[0])
-    chunked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
-    for dim in sorted(problem.reduced - {chunked}, reverse=True):
-        fill.add_warps(dim, threads // WARP)
+    """Lanes that are dealt out already, then warps and repeats along what is held whole, and along chunks what is left
+    of the warps, so many vectors, and blocks.
+    """
+    for dim in held:
+        fill.add_warps(dim, most=threads // WARP)
         fill.rest_in_repeats(dim)
-    fill.add_warps(chunked, threads // WARP)
-    fill.repeats[chunked] = min(vectors, fill.left(chunked))
+    fill.add_warps(chunked, most=threads // WARP)
+    fill.add_repeats(chunked, most=vectors)
     while cluster > fill.left(chunked):
         cluster //= 2
-    fill.add_blocks(chunked, cluster)
-    return _schedule(problem, fill, persistence)
-
-
-def _schedule(problem: Problem, fill: LayoutBuilder, persistence: str) -> Schedule:
+    fill.add_blocks(chunked, most=cluster)
     layout = fill.layout()
     sizes = zip(layout.extents, problem.extents, layout.vector, strict=True)
     return Schedule(tuple(_even(*size) for size in sizes), layout, persistence)

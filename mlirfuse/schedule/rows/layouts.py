@@ -1,4 +1,10 @@
-"""How a row is spread over a cluster, warps, lanes and repeats, and small rows over the warps that are left."""
+"""How a row is spread over a cluster, warps, lanes and repeats, and small rows over the warps that are left.
+
+Rows that start at addresses of any alignment can be accessed element by element; shifted, so that their vectors are
+aligned, which leaves masks and counts to run time, and every column operand to be shifted to each row; or realigned in
+shared memory when they are loaded and stored, at the same cost whatever the column operands
+(`distribution/unaligned/unaligned_rows.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.row_alignment import access_of_rows
 from mlirfuse.schedule.schedule import Schedule
 
 MIN_THREADS = 64
@@ -24,6 +29,13 @@ and elements a thread up to which that number is the least, not the most."""
 
 MANY_ELEMENTS = 32
 """Elements a thread from which on rows of two warps come two to a block."""
+
+REALIGNED_VECTOR, REALIGNED_ROWS = 8, range(768, 40 * 1024)
+"""Elements of a vector from which on realigning rows pays, and of the rows that one block holds with enough elements a
+thread."""
+
+MOST_HELD = 48
+"""Elements of such rows that a thread may hold in registers: with more, ptxas spills some while the ends are loaded."""
 
 
 @dataclass(frozen=True)
@@ -61,20 +73,16 @@ def spread_row(problem: Problem, split: Split) -> LayoutBuilder | None:
     if warp is None:
         return None
     fill = warp.copy()
-    for dim in _inner(problem):
-        if dim in problem.reduced:
-            fill.add_warps(dim, split.warps)
+    fill.add_warps(*_reduced(problem), most=split.warps)
     if prod(fill.warps) != split.warps:
         return None
-    for dim in problem.reduced:
-        fill.rest_in_repeats(dim)
+    fill.rest_in_repeats(*problem.reduced)
     return fill
 
 
-def _inner(problem: Problem) -> list[int]:
-    """The dimensions that lanes and warps lie along, the first ones first."""
-    inner = sorted(problem.reduced, reverse=True)
-    return inner if problem.vector_dim in problem.reduced else [problem.vector_dim, *inner]
+def _reduced(problem: Problem) -> list[int]:
+    """The dimensions that warps lie along, the first ones first."""
+    return sorted(problem.reduced, reverse=True)
 
 
 @lru_cache(maxsize=64)  # splits differ in their warps mostly
@@ -85,31 +93,21 @@ def _spread_over_blocks(problem: Problem, split: Split) -> LayoutBuilder | None:
     slack = split.line - split.vector if split.line else max(0, unaligned_vector(problem) - 1)
     covered = [n if n is None or d != problem.vector_dim else n + slack for d, n in enumerate(problem.extents)]
     fill = LayoutBuilder(covered, problem.vector_dim, split.vector)
-    inner = _inner(problem)
-    for dim in inner:
-        along_row = lanes * fill.lanes_left // WARP  # what is left of the lanes over a row
-        fill.add_lanes(dim, along_row if dim in problem.reduced else split.across)
+    if problem.vector_dim in outer:
+        fill.add_lanes(problem.vector_dim, most=split.across)
+    for dim in _reduced(problem):
+        fill.add_lanes(dim, most=lanes * fill.lanes_left // WARP)  # what is left of the lanes over a row
     if lanes < WARP and (problem.vector_dim in outer or not outer or fill.lanes_left * lanes != WARP):
         return None
-    if fill.lanes_left > 1 and outer:
-        fill.rest_of_lanes(outer[-1])
-    else:
-        fill.rest_of_lanes(inner[0])
-    for dim in inner:
-        if dim in problem.reduced:
-            fill.add_blocks(dim, cluster)
+    fill.rest_of_lanes(outer[-1] if outer else _reduced(problem)[0])
+    fill.add_blocks(*_reduced(problem), most=cluster)
     return fill if prod(fill.blocks) == cluster else None
 
 
 def row_schedule(problem: Problem, split: Split, fill: LayoutBuilder, order: str, most_threads: int) -> Schedule:
     """The schedule of a row that is spread; small ones are stacked until the block is large enough, or full.
 
-    Args:
-        problem: the problem.
-        split: how the row is split up.
-        fill: the row, spread so.
-        order: in which threads work.
-        most_threads: of a block.
+    `fill` is the row, spread as `split` says; `order` is that in which threads work.
     """
     warps, lanes = split.warps, split.lanes
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
@@ -125,11 +123,7 @@ def row_schedule(problem: Problem, split: Split, fill: LayoutBuilder, order: str
     if how := "shift_to" if split.line else access_of_rows(problem):
         unit = 1 if how == "realigned" else split.line or split.vector
         layout = replace(layout, **{how: tuple(unit if d == problem.vector_dim else 0 for d in range(problem.rank))})
-    tile = tuple(
-        extent if d in problem.reduced and extent is not None else min(layout.extents[d], extent or layout.extents[d])
-        for d, extent in enumerate(problem.extents)
-    )
-    return Schedule(tile, layout, order=order)
+    return Schedule(problem.tile_of(layout), layout, order=order)
 
 
 def _stacked_rows(warps: int, lanes: int, elements: int) -> int:
@@ -146,3 +140,26 @@ def _stacked_rows(warps: int, lanes: int, elements: int) -> int:
     if warps == 2 and elements >= MANY_ELEMENTS:
         return 2
     return max(1, MIN_THREADS // (WARP * warps)) if warps == 1 else 1
+
+
+@lru_cache(maxsize=64)
+def access_of_rows(problem: Problem) -> str:
+    """The field of `BlockedLayout` that says how rows are accessed; empty where all align, or for single elements."""
+    if not problem.unaligned_vector:
+        return ""
+    widest = max(problem.read_bytes, problem.full_bytes - problem.read_bytes)
+    if problem.column_bytes and problem.unaligned_vector >= REALIGNED_VECTOR and problem.row_elements in REALIGNED_ROWS:
+        return "realigned"
+    # Each operand that all rows share, such as weights, is shifted into place in registers: shifting pays for one.
+    return "shift_to" if problem.column_bytes <= widest else ""
+
+
+def has_costly_ends(layout: BlockedLayout) -> bool:
+    """Whether a thread's share of a row is chosen by the cost of the row's ends."""
+    return any(layout.anywhere) and not layout.is_shifted_to_lines and max(layout.vector) >= REALIGNED_VECTOR
+
+
+def staged_bytes(problem: Problem, layout: BlockedLayout) -> int:
+    """Bytes of shared memory through which a block stores rows that are realigned."""
+    written = problem.full_bytes - problem.read_bytes
+    return prod(layout.extents) * written if layout.is_realigned else 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
@@ -34,17 +33,11 @@ WARPS = (4, 8)
 
 
 def register_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Legal loops over what is reduced; none where an array that is read varies along the whole space.
-
-    Args:
-        problem: the kernel's iteration space and traffic.
-        target: the architecture.
-    """
+    """Legal loops over what is reduced; none where an array that is read varies along the whole space."""
     if not problem.reduced or not problem.shares_reads:
         return
     for layout in dict.fromkeys(_layouts(problem)):
-        tile = tuple(min(n, extent or n) for n, extent in zip(layout.extents, problem.extents, strict=True))
-        schedule = Schedule(tile, layout, "multi_pass")
+        schedule = Schedule(problem.tile_of(layout), layout, "multi_pass")
         if leaves_remainders(schedule, problem) or registers(problem, layout) > MOST_REGISTERS:
             continue
         if not check_schedule(schedule, problem.extents, problem.reduced, target):
@@ -55,10 +48,8 @@ def registers(problem: Problem, layout: BlockedLayout) -> float:
     """Registers of a thread for partial results, and for what it reads in a step."""
     # What is reduced of extents that are known at run time is added up in two levels.
     levels = 2 if any(problem.extents[d] is None for d in problem.reduced) else 1
-    results = [
-        part.bytes * prod(layout.fragments(d) * layout.vector[d] for d in part.kept) for part in problem.reductions
-    ]
-    read = [max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in problem.arrays if not a.written]
+    results = [part.bytes * layout.held(part.kept) for part in problem.reductions]
+    read = [max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in problem.reads]
     return problem.register_scale * (levels * sum(results) + sum(read)) / REGISTER_BYTES
 
 
@@ -67,8 +58,8 @@ def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
     what is reduced.
     """
     inner, vector = problem.vector_dim, problem.vector
-    kept = sorted(problem.whole - problem.reduced, key=lambda d: (d != inner, -d))
-    reads = [a for a in problem.arrays if not a.written and a.dims]
+    kept, reduced = problem.outwards(problem.whole - problem.reduced), problem.outwards(problem.reduced)
+    reads = [a for a in problem.reads if a.dims]
     reused = [d for d in kept if any(d not in a.dims for a in reads)]
     if inner in problem.reduced:
         vector = 1  # each element of a vector would have partial results of its own
@@ -76,7 +67,6 @@ def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
         contiguous = [n * SECTOR // narrowest for n in (1, 2) if n * SECTOR // narrowest <= WARP]
     else:
         contiguous = [WARP, WARP // 4]
-    reduced = sorted(problem.reduced, key=lambda d: (d != inner, -d))
     for sides in _register_tiles(problem, reused):
         if sides[inner] % vector:
             continue
@@ -84,14 +74,12 @@ def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
             fill = LayoutBuilder(problem.extents, inner, vector)
             for d, side in enumerate(sides):
                 fill.repeats[d] = side // fill.vector[d]
-            fill.add_lanes(inner, lanes)
-            _deal_lanes(fill, [d for d in reused if d != inner] or reused)
-            for d in (*kept, *reduced):
-                fill.add_lanes(d)
+            fill.add_lanes(inner, most=lanes)
+            fill.deal_lanes([d for d in reused if d != inner] or reused)
+            fill.add_lanes(*kept, *reduced)
             fill.rest_of_lanes(inner)
-            _deal_warps(fill, reduced if apart else reused, warps)
-            for d in (*kept, *reduced):
-                fill.add_warps(d, warps)
+            fill.deal_warps(reduced if apart else reused, most=warps)
+            fill.add_warps(*kept, *reduced, most=warps)
             yield fill.layout()
 
 
@@ -110,24 +98,3 @@ def _sides(problem: Problem, dim: int) -> list[int]:
     extent = problem.extents[dim] or LONGEST_SIDE
     whole = {extent} if extent <= LONGEST_SIDE else set()
     return sorted({1 << n for n in range(LONGEST_SIDE.bit_length()) if 1 << n <= extent} | whole)
-
-
-def _deal_lanes(fill: LayoutBuilder, dims: Sequence[int]) -> None:
-    """Doubles the lanes along each of the dimensions in turn, as far as these have work."""
-    while fill.lanes_left > 1:
-        before = fill.lanes_left
-        for d in dims:
-            fill.add_lanes(d, 2 * fill.lanes[d])
-        if fill.lanes_left == before:
-            return
-
-
-def _deal_warps(fill: LayoutBuilder, dims: Sequence[int], most: int) -> None:
-    """The same of a block's warps."""
-    while prod(fill.warps) < most:
-        before = prod(fill.warps)
-        for d in dims:
-            if prod(fill.warps) < most and fill.left(d) > 1:
-                fill.warps[d] *= 2
-        if prod(fill.warps) == before:
-            return

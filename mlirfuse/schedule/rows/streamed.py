@@ -7,23 +7,18 @@ along what is kept have nothing to exchange; warps along what is reduced make mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.registers import HELD_REGISTERS
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import LINE, Target
-
-THREADS = (128, 256, 512)
-"""Threads of a block."""
-
-HELD_REGISTERS = 96
-"""Registers of a thread for partial results and what is read, at most."""
 
 MOST_FRAGMENTS = 16
 """Loads of a thread under way, at most: more of narrow ones gain nothing."""
@@ -90,7 +85,7 @@ def _splits(problem: Problem, target: Target, *, few: bool) -> Iterator[_Split]:
     most = _most_fragments(problem)
     for contiguous in sorted(_contiguous_lanes(problem)):
         for along_memory in (True, False) if contiguous < WARP and not few else (True,):
-            for threads in (THREADS[len(THREADS) // 2],) if few else THREADS:
+            for threads in BLOCK_THREADS[:1] if few else BLOCK_THREADS:
                 warps = min(threads, target.max_threads_per_block) // WARP
                 for kept in {1, warps} if few else {1, 1 << warps.bit_length() // 2, warps}:
                     for fragments in {most} if few else {most, max(1, most // FEWER)}:
@@ -117,29 +112,19 @@ def _contiguous_lanes(problem: Problem) -> set[int]:
 def _schedule(problem: Problem, split: _Split) -> Schedule:
     """The schedule of a split; what finds no room along its dimensions goes to the others."""
     fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-    inner = sorted(range(problem.rank), key=lambda d: (d != problem.vector_dim, -d))
-    reduced = [d for d in inner if d in problem.reduced]
-    kept = [d for d in inner if d not in problem.reduced]
-    fill.add_lanes(problem.vector_dim, split.contiguous)
-    others = [d for d in inner if d != problem.vector_dim]
-    for dim in others if split.along_memory else sorted(others, key=lambda d: d not in problem.reduced):
-        fill.add_lanes(dim)
-    fill.rest_of_lanes(inner[0])
-    _add_warps(fill, kept, split.kept)
-    _add_warps(fill, reduced, split.kept * split.reduced)
-    _add_warps(fill, kept, split.kept * split.reduced)
+    first, *others = problem.outwards(range(problem.rank))
+    reduced = problem.outwards(problem.reduced)
+    kept = [d for d in (first, *others) if d not in problem.reduced]
+    fill.add_lanes(first, most=split.contiguous)
+    fill.add_lanes(*(others if split.along_memory else sorted(others, key=lambda d: d not in problem.reduced)))
+    fill.rest_of_lanes(first)
+    fill.add_warps(*kept, most=split.kept)
+    fill.add_warps(*reduced, *kept, most=split.kept * split.reduced)
     for dim in (*reduced, *kept):
         room = split.fragments // prod(fill.repeats)
         fill.repeats[dim] *= 1 << min(room, fill.left(dim)).bit_length() - 1
     layout = fill.layout()
-    tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
-    return Schedule(tile, layout, "multi_pass")
-
-
-def _add_warps(fill: LayoutBuilder, dims: Iterable[int], most: int) -> None:
-    """Adds warps along dimensions, one after the other, up to `most` of the block."""
-    for dim in dims:
-        fill.add_warps(dim, most)
+    return Schedule(problem.tile_of(layout), layout, "multi_pass")
 
 
 def _leaves_sms_idle(schedule: Schedule, problem: Problem, target: Target) -> bool:

@@ -19,7 +19,7 @@ from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.staged_tile import staged_tile
 from mlirfuse.dialect.warp_roles import warp_roles
-from mlirfuse.schedule.model.contraction_registers import warpgroup_registers
+from mlirfuse.schedule.model.registers import warpgroup_registers
 from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
 from mlirfuse.tiling.contractions.family import Emitter, FamilyPipelining, nothing
 from mlirfuse.tiling.contractions.loops import OPERAND_TILE, ContractionLoop

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import mlirfuse as mf
-from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from tests.support.contractions.warpgroup_epilogues import CASES, epilogue_inputs
 from tests.support.contractions.warpgroup_schedules import cluster_schedule, warpgroup_schedule
 from tests.support.gpu.torch_arrays import torch

@@ -16,7 +16,7 @@ from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.contractions.families.fma import fma_schedule
 from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
-from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.schedule import Schedule
 from tests.support.contractions.operand_sums import CASES, bias_gradient
 from tests.support.contractions.shared_operands import Shared, kernels_of, problem_in, scheduled_at, schedules_of

@@ -12,7 +12,7 @@ from mlir import ir
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.grid.complete import FEW_TILES
+from mlirfuse.schedule.grid.second_stage import FEW_TILES
 from tests.support.kernels import parse
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import DTYPES

@@ -13,7 +13,7 @@ from typing import Any
 import mlirfuse as mf
 from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
-from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.model.machine import SWIZZLE_BYTES
 from mlirfuse.schedule.parts.contraction import SLICED
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem

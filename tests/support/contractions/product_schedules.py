@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import mlirfuse as mf
-from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.parts.contraction import REDUCTIONS, SLICED
 from tests.support.contractions.products import DTYPES, FORMS, Product
 from tests.support.contractions.warpgroup_schedules import warpgroup_schedule

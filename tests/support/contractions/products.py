@@ -13,7 +13,7 @@ import mlirfuse as mf
 from mlirfuse.schedule.contractions.families.fma import fma_schedule
 from mlirfuse.schedule.contractions.families.mma import MMA_STEPS, mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
-from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.parts.contraction import REDUCTIONS, SLICED
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.dtypes import dtype_of

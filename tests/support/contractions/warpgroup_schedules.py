@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.schedule import Schedule

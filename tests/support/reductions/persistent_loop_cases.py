@@ -20,9 +20,7 @@ from mlirfuse.compiler import pipeline
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import mutants, plant, site
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.grid.candidates import GridCandidate
-from mlirfuse.schedule.grid.complete import complete
-from mlirfuse.schedule.grid.second_stage import choose_second_stage
+from mlirfuse.schedule.grid.second_stage import choose_second_stage, staged
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.rewriting import nested
@@ -87,7 +85,7 @@ def row_loop(kernel: ir.Operation) -> Schedule:
     cluster = -(-columns // WIDEST_ROW)
     warps = -(-columns // (cluster * ROW_VECTORS * problem.vector * WARP))
     layout = BlockedLayout((1, problem.vector), (1, WARP), (1, warps), (1, ROW_VECTORS), (1, cluster))
-    schedule = complete(problem, loop, GridCandidate(layout, "breadth", "registers", 2), target_of("sm_90a"))
+    schedule = staged(problem, loop, layout, "breadth", "registers", 2, target_of("sm_90a"))
     assert schedule is not None
     return schedule
 

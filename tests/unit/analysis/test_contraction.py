@@ -30,8 +30,8 @@ from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import tile_count
-from mlirfuse.schedule.contractions.slices import with_slices
-from mlirfuse.schedule.contractions.tensor_cores import unsupported_type
+from mlirfuse.schedule.contractions.step_times import unsupported_type
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.model.residency import resident_blocks
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import predict_contraction

@@ -9,8 +9,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.compiler.problems import problems_of
-from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.parts.epilogue_work import EpilogueWork
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem, EpilogueWork
 
 ROWS, COLUMNS = 128, 256
 

@@ -7,7 +7,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.compiler.explanation import PARTS
 from mlirfuse.errors import ArgumentError
-from mlirfuse.schedule.predict.prediction import IN_TURN, OVERLAPPING
+from mlirfuse.schedule.predict.prediction import NAMES
 
 
 def _softmax(x):
@@ -93,7 +93,7 @@ def test_candidates_are_ranked_and_the_chosen_one_is_marked() -> None:
 
 
 def test_the_table_shows_every_part_of_a_prediction() -> None:
-    assert sorted(name for names in PARTS.values() for name in names) == sorted((*OVERLAPPING, *IN_TURN))
+    assert sorted(name for names in PARTS.values() for name in names) == sorted(NAMES)
 
 
 def test_a_summary_comes_first_and_remarks_when_asked_for() -> None:

@@ -8,10 +8,10 @@ from math import prod
 import pytest
 
 from mlirfuse.distribution.memory.layout_conversions import BANK, BANKS_BYTES, Placement, placement_between
-from mlirfuse.schedule.elementwise import BLOCK_THREADS, MOST_READ_BYTES
+from mlirfuse.schedule.elementwise import MOST_READ_BYTES, transposed_schedule
 from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.model.machine import BLOCK_THREADS
 from mlirfuse.schedule.problem import Problem, TransposedProblem
-from mlirfuse.schedule.rows.transposed import transposed_schedule
 from mlirfuse.schedule.schedule import Schedule
 
 

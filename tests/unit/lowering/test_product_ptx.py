@@ -15,7 +15,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.lowering.ptx.ptxas import find_ptxas
 from mlirfuse.schedule.contractions.families.fma import FMA_TILES
-from mlirfuse.schedule.contractions.families.mma import COMPUTED_STEP_BYTES, MMA_TILES, WIDE_MMA_TILES, mma_schedule
+from mlirfuse.schedule.contractions.families.mma import MMA_STEPS, MMA_TILES, WIDE_MMA_TILES, mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import (
     BETWEEN_TILES,
     PING_PONG_COLUMNS,
@@ -25,7 +25,7 @@ from mlirfuse.schedule.contractions.families.wgmma import (
     wgmma_schedule,
 )
 from mlirfuse.schedule.contractions.family import family_schedules
-from mlirfuse.schedule.model.contraction_registers import PROMOTED_SETS, PROMOTED_STEP_SETS, fits_promoted
+from mlirfuse.schedule.model.registers import PROMOTED_SETS, PROMOTED_STEP_SETS, fits_promoted
 from mlirfuse.schedule.parts.contraction import WHOLE
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import target_of
@@ -202,7 +202,7 @@ def test_tiles_of_computed_operands(m: int, n: int) -> None:
         return x @ (q.astype(x.dtype) * s[:, None]).T
 
     problem = ContractionProblem((), 1032, 520, 4160, mf.float16, mf.float32, 16)
-    schedule = mma_schedule(problem, m, n, step_bytes=COMPUTED_STEP_BYTES)
+    schedule = mma_schedule(problem, m, n, step_bytes=MMA_STEPS[0])
     shapes = ((1032, 4160), "float16"), ((520, 4160), "int8"), ((520,), "float16")
     specs = [mf.TensorSpec(shape, dtype) for shape, dtype in shapes]
     check(mf.fuse(dequantised, target="sm_90a", schedule=schedule).lower(*specs).compile(choose_again=False))

@@ -24,7 +24,7 @@ from mlirfuse.runtime import search, tuning
 from mlirfuse.runtime.arrays.arrays import ArrayInfo
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.search import Tuned
-from mlirfuse.schedule.choice.ranking import ranked
+from mlirfuse.schedule.choice.predicted import ranked
 from mlirfuse.schedule.choice.records import Record, RecordKey, lookup, on_trial, store
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of

@@ -88,7 +88,7 @@ def test_few_lacking_registers_are_found_by_fewer_resident_blocks():
 
 
 def test_estimates_grow_by_the_factor():
-    from mlirfuse.schedule.model.row_registers import registers_per_thread
+    from mlirfuse.schedule.model.registers import registers_per_thread
 
     layout = choose_schedule(NORM, HOPPER).layout
     plain = registers_per_thread(NORM, layout, "breadth")

@@ -12,14 +12,14 @@ from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule
 from mlirfuse.schedule.choice.proposals import loops, proposals
 from mlirfuse.schedule.elementwise import MOST_READ_BYTES, elementwise_schedules
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.registers import registers_per_thread
 from mlirfuse.schedule.model.residency import REGISTER_STEP, registers_left, resident_blocks
-from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict import predict
 from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, TransposedProblem
+from mlirfuse.schedule.reduction_parts import row_parts
 from mlirfuse.schedule.rows.candidates import FEW_SPARE, row_candidates
-from mlirfuse.schedule.rows.parts import row_parts
 from mlirfuse.schedule.schedule import check_schedule
 from mlirfuse.target import target_of
 
@@ -66,13 +66,13 @@ def test_small_rows_of_narrow_elements_fill_one_block_at_most(columns: int, nbyt
 def test_finer_vectors_leave_no_padding() -> None:
     problem = _layer_norm(3000)
     for candidate in row_candidates(problem, TARGET):
-        layout = candidate.schedule.layout
+        layout = candidate.layout
         assert layout.extents[1] == 3000 or (layout.vector[1], layout.lanes[1]) == (8, 32)
 
 
 def test_spilled_fragments_keep_their_order_where_columns_meet_them_early() -> None:
     problems = [replace(_layer_norm(65536), early_column_bytes=n) for n in (0, 4)]
-    late, early = ([c.schedule for c in row_candidates(p, TARGET) if c.schedule.shared_spill] for p in problems)
+    late, early = ([c for c in row_candidates(p, TARGET) if c.shared_spill] for p in problems)
     assert early == [replace(schedule, in_order=True) for schedule in late] != []
 
 
@@ -87,10 +87,10 @@ def test_addresses_are_late_where_registers_are_short() -> None:
     registers.
     """
     for columns in (3001, 8192, 20480, 65536):
-        for candidate in row_candidates(_layer_norm(columns), TARGET):
-            schedule, problem = candidate.schedule, _layer_norm(columns)
+        for schedule in row_candidates(_layer_norm(columns), TARGET):
+            problem = _layer_norm(columns)
             needed = registers_per_thread(problem, schedule.layout, schedule.order, schedule.shared_spill)
-            spare = registers_left(schedule.layout.threads, candidate.blocks, TARGET) - needed
+            spare = registers_left(schedule.layout.threads, schedule.blocks_per_sm, TARGET) - needed
             tight = spare <= FEW_SPARE and schedule.order == "depth"
             assert schedule.rematerialize_addresses == bool(schedule.shared_spill or tight)
 
@@ -108,7 +108,7 @@ def test_rows_that_begin_inside_of_sectors_are_shifted_to_lines() -> None:
 def test_rows_that_are_spilled_in_order_are_not_shifted() -> None:
     for early in (0, 4):
         problem = replace(_layer_norm(50004), vector=4, line=64, early_column_bytes=early)
-        spilled = [c.schedule for c in row_candidates(problem, TARGET) if c.schedule.shared_spill]
+        spilled = [c for c in row_candidates(problem, TARGET) if c.shared_spill]
         assert spilled
         assert any(schedule.layout.is_shifted for schedule in spilled) == (not early)
         assert all(schedule.in_order == (early > 0) for schedule in spilled)

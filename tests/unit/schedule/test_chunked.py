@@ -52,5 +52,5 @@ def test_rows_that_are_read_again_are_proposed_with_and_without_clusters() -> No
 def test_short_rows_go_depth_first_once_registers_were_short(live: int, orders: set[str]) -> None:
     """Where what lives across the maximum is wider than what is read: breadth-first, all of it is made at once."""
     first, again = (replace(softmax(5120, scale), live_bytes=live) for scale in (1.0, 2.0))
-    assert {each.schedule.order for each in row_candidates(first, TARGET)} == {"breadth"}
-    assert {each.schedule.order for each in row_candidates(again, TARGET)} == orders
+    assert {each.order for each in row_candidates(first, TARGET)} == {"breadth"}
+    assert {each.order for each in row_candidates(again, TARGET)} == orders

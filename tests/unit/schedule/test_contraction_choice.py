@@ -15,7 +15,7 @@ from mlirfuse.schedule.contractions.checks import MOST_AT_ONCE, check_contractio
 from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
 from mlirfuse.schedule.contractions.families.wgmma import BETWEEN_TILES, wgmma_schedule
 from mlirfuse.schedule.contractions.grid import tile_count
-from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.model.residency import resident_blocks
 from mlirfuse.schedule.parts.contraction import LONGEST_SUM, WHOLE, ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem

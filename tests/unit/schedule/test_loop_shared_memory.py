@@ -15,7 +15,7 @@ from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
+from mlirfuse.schedule.model.shared_memory import persistent_loop_bytes
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import nested

@@ -10,9 +10,9 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.choice.choice import choose_schedule, too_wide
 from mlirfuse.schedule.choice.proposals import loops
 from mlirfuse.schedule.grid.second_stage import PERIOD, with_grid_reduction
-from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
-from mlirfuse.schedule.model.loop_tiles import are_apart, padding, unrolled_rows
+from mlirfuse.schedule.model.loops import are_apart, padding, unrolled_rows
 from mlirfuse.schedule.model.machine import RESERVED_SHARED
+from mlirfuse.schedule.model.shared_memory import persistent_loop_bytes
 from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule

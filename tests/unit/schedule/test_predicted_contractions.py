@@ -14,9 +14,8 @@ from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.slices import with_slices
-from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.parts.epilogue_work import EpilogueWork
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem, EpilogueWork
 from mlirfuse.schedule.predict import Prediction
 from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
 from mlirfuse.schedule.schedule import Schedule

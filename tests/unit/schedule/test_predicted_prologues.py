@@ -10,7 +10,7 @@ import mlirfuse as mf
 from mlirfuse.machine import shipped_models
 from mlirfuse.schedule.choice.contraction_choice import fastest_first
 from mlirfuse.schedule.contractions.families.mma import mma_schedule
-from mlirfuse.schedule.contractions.prologue_layout import prologue_layout
+from mlirfuse.schedule.contractions.thread_layouts import prologue_layout
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import predict_contraction
 from mlirfuse.target import target_of

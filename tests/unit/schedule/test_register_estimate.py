@@ -11,8 +11,8 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.lowering.ptx.ptxas import find_ptxas
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.registers import registers_per_thread
 from mlirfuse.schedule.model.residency import registers_left, resident_blocks
-from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of

@@ -28,7 +28,7 @@ def problem(row: int) -> Problem:
 
 def of_rows(found: Problem) -> dict[int, Schedule]:
     """A schedule for each number of rows that a thread has."""
-    return {c.schedule.layout.repeats[0]: c.schedule for c in row_candidates(found, TARGET)}
+    return {c.layout.repeats[0]: c for c in row_candidates(found, TARGET)}
 
 
 def test_threads_have_several_short_rows() -> None:
@@ -51,6 +51,6 @@ def test_values_that_rows_share_cost_less_where_threads_have_several(h200: Machi
 def test_values_of_rows_cost_less_where_few_threads_share_one(h200: MachineModel) -> None:
     found = replace(problem(4096), shared_instructions=(SharedInstructions(frozenset({0}), 40.0, 2.0),))
     plain = replace(found, shared_instructions=())
-    schedules = sorted((c.schedule for c in row_candidates(found, TARGET)), key=lambda s: s.layout.warps[1])
+    schedules = sorted(row_candidates(found, TARGET), key=lambda s: s.layout.warps[1])
     costs = [predict(s, found, h200).issue - predict(s, plain, h200).issue for s in (schedules[0], schedules[-1])]
     assert 0 < costs[0] < costs[1]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mlirfuse.schedule.model.registers import HELD_REGISTERS
 from mlirfuse.schedule.problem import Problem, RowReduction
-from mlirfuse.schedule.rows.streamed import HELD_REGISTERS, streamed_schedules
+from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.target import TARGETS
 
 TARGET = TARGETS["sm_90a"].with_sms(132)

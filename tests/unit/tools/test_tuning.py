@@ -12,7 +12,7 @@ import mlirfuse as mf
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.choice.records import PACKAGES, Record, RecordKey, _format, lookup, records_path, store
 from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
-from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.problem import Problem, RowReduction

@@ -9,8 +9,8 @@ from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.step_times import StepTimes, arrival_seconds, copying_seconds, staged_seconds
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.contraction_registers import fits_simt
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.registers import fits_simt
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule

@@ -11,15 +11,13 @@ from mlirfuse.schedule.contractions.step_times import (
     COMPUTED_INSTRUCTIONS,
     StepTimes,
     arrival_seconds,
+    check_fragments,
     computed_elements,
     copying_seconds,
+    product_flops,
     staged_seconds,
     tensor_rate,
     thread_copies,
-)
-from mlirfuse.schedule.contractions.tensor_cores import (
-    check_fragments,
-    product_flops,
     unsupported_type,
 )
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -41,29 +39,15 @@ MMA_STAGES, FEWEST_MMA_STAGES = 4, 3
 """
 
 MMA_STEPS = (128, 64)
-"""Bytes of an operand's row in one step: rows of whole 128 bytes are copied and read without bank conflicts."""
+"""Bytes of an operand's row in one step: rows of whole 128 bytes are copied and read without bank conflicts, and those
+of 64 are two instructions deep in 16-bit types, for short rows and where longer ones do not fit shared memory."""
 
 BY_ELEMENT = 32
 """Elements of an operand's row in one step where elements are copied one by one, of any type: each waits in a register
 of its own."""
 
-UNALIGNED_BYTES = MMA_STAGES * MMA_STEPS[0]
-"""Bytes of an operand's row up to which steps are short where rows are aligned to fewer bytes than the widest copy. All
-steps of such a row are under way before the first product, and each of its narrow copies takes registers for an address
-and an end. Short steps also copy fewer zeros past the end of a row."""
-
 REDUCTION_BYTES = 8192
 """Bytes of shared memory beside the ring, at least, for warps of a tile that add up reductions."""
-
-COMPUTED_STEP_BYTES = 128
-"""Bytes of a row of an operand in one step, where steps have one barrier more."""
-
-COMPUTED_STEPS = (COMPUTED_STEP_BYTES, 64)
-"""The same in order of preference: the shorter one is for operands that are computed from wider types, where longer
-ones do not fit shared memory."""
-
-MMA_STEP_BYTES = 64
-"""Bytes of one row of an operand in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
 
 COPY_INSTRUCTIONS = 12
 """Instructions of a thread for one of its copies."""
@@ -71,9 +55,6 @@ COPY_INSTRUCTIONS = 12
 GATHERED = 1.5
 """Time in which a thread issues a copy of a window's elements, to that of any copy (`COPY_CYCLES`): the address is
 computed from the pixel, which is compared with all borders of the image."""
-
-MMA_WARPS = 8
-"""Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
 
 
 class MmaSchedules(FamilySchedules):
@@ -134,7 +115,7 @@ def mma_schedule(
     *,
     stages: int = 3,
     split: int = 1,
-    step_bytes: int = MMA_STEP_BYTES,
+    step_bytes: int = MMA_STEPS[-1],
     wide: bool = False,
 ) -> Schedule:
     """A tile for `mma.sync`, and that many bytes of a row of an operand a step.
@@ -161,7 +142,7 @@ def mma_schedule(
 def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     if problem.computed_from != (None, None):
         for m, n in MMA_TILES:
-            steps = [mma_schedule(problem, m, n, step_bytes=size) for size in COMPUTED_STEPS]
+            steps = [mma_schedule(problem, m, n, step_bytes=size) for size in MMA_STEPS]
             yield next((schedule for schedule in steps if fits_block(schedule, problem, target)), steps[-1])
         return
     if problem.precision == TF32X3:
@@ -171,18 +152,19 @@ def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule
         step_bytes = BY_ELEMENT * problem.element.bytes
         yield from (mma_schedule(problem, m, n, step_bytes=step_bytes) for m, n in MMA_TILES)
         return
-    short = problem.k * problem.element.bytes <= (
-        MMA_STEPS[-1] if problem.row_bytes == WIDEST_ACCESS else UNALIGNED_BYTES
-    )
+    # Of rows that are aligned to fewer bytes than the widest copy all steps are under way before the first product, and
+    # each narrow copy takes registers for an address and an end. Short steps also copy fewer zeros past a row's end.
+    longest = MMA_STEPS[-1] if problem.row_bytes == WIDEST_ACCESS else MMA_STAGES * MMA_STEPS[0]
+    short = problem.k * problem.element.bytes <= longest
     for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:
         for step_bytes in MMA_STEPS[-1:] if short else MMA_STEPS:
             if wide and not _fills(problem, m, n, step_bytes // problem.element.bytes):
                 continue
             smallest = mma_schedule(problem, m, n, wide=wide)
-            blocks = max(1, MMA_WARPS * WARP // smallest.layout.threads)
-            spare = (
-                max(REDUCTION_BYTES, exchanged_bytes(smallest, problem)) if problem.accumulator_bytes else SPARE_BYTES
-            )
+            # Two warps for each of an SM's tensor cores keep these busy.
+            blocks = max(1, 2 * PARTITIONS * WARP // smallest.layout.threads)
+            reduced = max(REDUCTION_BYTES, exchanged_bytes(smallest, problem))
+            spare = reduced if problem.accumulator_bytes else SPARE_BYTES
             memory = min(target.shared_per_block, target.shared_per_sm // blocks) - spare
             stages = min(MMA_STAGES, memory // ((m + n) * (step_bytes + ROW_PADDING)))
             if stages >= FEWEST_MMA_STAGES:

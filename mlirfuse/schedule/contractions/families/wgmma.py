@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
@@ -13,16 +12,15 @@ from mlirfuse.schedule.contractions.step_times import (
     CLUSTER_WAIT,
     StepTimes,
     arrival_seconds,
-    mapped_seconds,
-    tensor_rate,
-)
-from mlirfuse.schedule.contractions.tensor_cores import (
     check_fragments,
+    mapped_seconds,
     product_flops,
+    tensor_rate,
     unsupported_type,
 )
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.contraction_registers import (
+from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, WARPGROUP, WARPGROUP_ROWS, WIDEST_ACCESS
+from mlirfuse.schedule.model.registers import (
     PRODUCT_REGISTERS,
     PROMOTED_SETS,
     PROMOTED_STEP_SETS,
@@ -30,7 +28,6 @@ from mlirfuse.schedule.model.contraction_registers import (
     consumer_registers,
     fits_promoted,
 )
-from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, WARPGROUP, WARPGROUP_ROWS, WIDEST_ACCESS
 from mlirfuse.schedule.model.residency import registers_shared_out
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -130,8 +127,7 @@ class WgmmaSchedules(FamilySchedules):
         )
 
     def spare_registers(self, schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
-        contraction, layout = schedule.contraction, schedule.layout
-        assert contraction is not None
+        contraction, layout = schedule.contraction_part, schedule.layout
         warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP
         return consumer_registers(warpgroups) - accumulator_registers(layout, problem.accumulator.bytes)
 
@@ -143,9 +139,8 @@ class WgmmaSchedules(FamilySchedules):
 
     def may_promote(self, schedule: Schedule) -> bool:
         """A consumer group's threads have twice the sums that others have of a tile, and so no registers."""
-        assert schedule.contraction is not None
         *_, m, n = schedule.tile
-        return schedule.contraction.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
+        return schedule.contraction_part.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
 
     def step_times(self, grid: ContractionGrid) -> StepTimes:
         """Each warpgroup reads its rows of A and all of B from shared memory for every `wgmma`."""
@@ -234,8 +229,7 @@ def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> 
                 continue
             stages = min(MOST_STAGES, _ring_bytes(problem, m, n, count) // ((m + n) * SWIZZLE_BYTES * atoms))
             schedule = wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, atoms=atoms, consumer_groups=count)
-            assert schedule.contraction is not None
-            too_large = STRATEGY.check_registers(schedule.contraction, schedule.layout, 1, target)
+            too_large = STRATEGY.check_registers(schedule.contraction_part, schedule.layout, 1, target)
             if too_large:
                 continue
             if atoms == 1 or stages >= DEEP_STAGES:
@@ -246,15 +240,14 @@ def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> 
 
 def _with_argument_stages(schedule: Schedule, problem: ContractionProblem) -> Iterator[Schedule]:
     """The schedule with stages of arguments of the epilogue in place of some of the ring's, if enough are left."""
-    contraction = schedule.contraction
-    assert contraction is not None
-    staged = replace(schedule, contraction=replace(contraction, argument_stages=True))
+    contraction = schedule.contraction_part
+    staged = schedule.with_contraction(argument_stages=True)
     rows, columns = schedule.tile[-2:]
     results = RESULT_STAGES * contraction.consumer_groups * rows * SWIZZLE_BYTES
     room = STAGED_BYTES - results - argument_stage_bytes(staged, problem)
     stages = min(contraction.stages, room // ((rows + columns) * contraction.k * problem.element.bytes))
     if stages >= FEWEST_STAGES and staged_arguments(staged, problem):
-        yield replace(staged, contraction=replace(contraction, argument_stages=True, stages=stages))
+        yield staged.with_contraction(argument_stages=True, stages=stages)
 
 
 def _ring_bytes(problem: ContractionProblem, m: int, n: int, consumer_groups: int) -> int:

@@ -1,4 +1,4 @@
-"""Sectors, cache lines and instructions of an elementwise kernel's accesses, counted from the addresses of a warp."""
+"""Sectors, cache lines and instructions of accesses, counted from the addresses of a warp, and what caches keep."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from math import gcd, prod
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.schedule.predict.counts.shared_columns import missing
 from mlirfuse.schedule.predict.counts.space import tiles
 from mlirfuse.schedule.predict.device import Device
+from mlirfuse.schedule.predict.facts import WORKING_SET
+from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR
@@ -54,12 +55,6 @@ def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: tuple[in
 
     Of arrays that are broadcast, such as weights, an SM's blocks read the same elements: from its L1, where all of
     these fit.
-
-    Args:
-        schedule: of an elementwise kernel.
-        arrays: those that it reads and writes.
-        extents: of the iteration space.
-        device: that it runs on.
     """
     blocks = tiles(extents, schedule.tile, range(len(extents)))
     sms = min(blocks, device.machine.sms)
@@ -88,27 +83,39 @@ def _bytes(array: ArrayAccess, extents: tuple[int, ...]) -> int:
     return array.bytes * array.elements(extents)
 
 
-def strided(schedule: Schedule, problem: Problem, extents: tuple[int, ...]) -> Traffic:
-    """What accesses to arrays of the whole space add that are not contiguous along the layout's vectors.
+def add_strided(
+    work: Work,
+    schedule: Schedule,
+    problem: Problem,
+    extents: tuple[int, ...],
+    reads: float = 1.0,
+    passes: float = 1.0,
+) -> float:
+    """Adds what accesses to arrays of the whole space take more that are not contiguous along the layout's vectors.
 
-    Beyond the bytes of the arrays, and beyond instructions that access whole vectors. For a layout that reaches all
-    elements once, in one tile or in chunks.
+    Args:
+        work: what it is added to.
+        schedule: whose layout reaches all elements once, in one tile or in chunks.
+        problem: the kernel.
+        extents: of the iteration space.
+        reads: times that what is read comes from the L2.
+        passes: times that it is read.
+
+    Returns:
+        Accesses of all threads, beyond those of whole vectors.
     """
-    total = Traffic()
+    blocks = tiles(extents, schedule.tile, range(len(extents))) * schedule.layout.cluster
+    elements, instructions = prod(extents), 0.0
+    whole = elements / max(schedule.layout.vector) / WARP
     for array in strided_arrays(problem):
-        blocks = tiles(extents, schedule.tile, range(len(extents))) * schedule.layout.cluster
-        layout = schedule.layout
+        layout, own = schedule.layout, elements * array.bytes
         moved = _of_block(array, layout, layout, schedule.tile, schedule.flat, extents, blocks)
-        elements = prod(extents)
-        own = elements * array.bytes
-        total += Traffic(
-            0.0 if array.written else max(0.0, moved.read / schedule.layout.cluster - own),
-            max(0.0, moved.written - own),
-            max(0.0, moved.l1 - own),
-            0.0,
-            max(0.0, moved.instructions - elements / max(schedule.layout.vector) / WARP),
-        )
-    return total
+        if not array.written:
+            work.l2_read += max(0.0, moved.read / schedule.layout.cluster - own) * reads
+        work.l2_written += max(0.0, moved.written - own)
+        work.l1 += max(0.0, moved.l1 - own) * passes
+        instructions += max(0.0, moved.instructions - whole)
+    return instructions * WARP * passes
 
 
 @lru_cache(maxsize=64)
@@ -238,7 +245,30 @@ def _through_shared(one: BlockedLayout, other: BlockedLayout, array: ArrayAccess
     inner = max(d for d, extent in enumerate(one.extents) if extent > 1)
     total = 0.0
     for layout in (one, other):
-        held = prod(layout.fragments(d) * layout.vector[d] for d in array.dims)
+        held = layout.held(array.dims)
         width = layout.vector[inner]
         total += held / width * max(LINE, width * array.bytes * WARP)
     return total
+
+
+def columns_traffic(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], device: Device) -> None:
+    """Adds it to the work of a kernel whose tiles each read these operands once."""
+    rows = prod(
+        [extents[d] / min(schedule.tile[d], extents[d]) for d in range(len(extents)) if d not in problem.reduced]
+    )
+    operands = problem.row_elements * problem.column_bytes
+    every = rows * operands
+    first = min(every, operands * min(work.blocks, device.machine.sms))
+    missed = missing(operands / work.cluster, device.target.shared_per_sm)
+    work.l2_read += first + (every - first) * missed
+    work.l1 += every
+
+
+def missing(nbytes: float, cache: float) -> float:
+    """Share of reads that miss a cache, where so many bytes are read in turn, again and again.
+
+    Args:
+        nbytes: that are read.
+        cache: bytes of the cache; of an SM's L1, which shares its memory with shared memory, that memory's.
+    """
+    return min(1.0, max(0.0, nbytes / (WORKING_SET * cache) - 1.0))

@@ -1,23 +1,27 @@
-"""Instructions of a kernel's threads, which all families count alike."""
+"""Instructions of a kernel's threads, and what threads, warps and blocks exchange in reductions."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import log2
 
-from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.predict.counts.accesses import Traffic
-from mlirfuse.schedule.predict.counts.exchanges import Exchange
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.predict.facts import (
     ACCESS_INSTRUCTIONS,
     DIVIDE_INSTRUCTIONS,
     INDEPENDENT,
+    JOINT_MERGE_INSTRUCTIONS,
+    MERGE_INSTRUCTIONS,
+    SHUFFLE_INSTRUCTIONS,
+    SHUFFLE_WAIT,
     SPECIAL_INSTRUCTIONS,
     STRIDE_INSTRUCTIONS,
     THREAD_INSTRUCTIONS,
 )
 from mlirfuse.schedule.predict.work import Work
-from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.problem import Problem, RowReduction
 
 
 def add_elements(work: Work, problem: Problem, covered: int, accesses: float) -> None:
@@ -37,7 +41,7 @@ def add_shared_elements(work: Work, problem: Problem, layout: BlockedLayout, chu
     """
     threads = work.blocks * work.threads
     for shared in problem.shared_instructions:
-        held = threads * prod(layout.fragments(d) * layout.vector[d] for d in shared.dims)
+        held = threads * layout.held(shared.dims)
         held *= chunks if shared.dims & problem.reduced else 1
         work.instructions += held * shared.instructions
         work.special += held * shared.special
@@ -47,21 +51,6 @@ def add_shared_elements(work: Work, problem: Problem, layout: BlockedLayout, chu
 def has_strides_of_run_time(problem: Problem) -> bool:
     """Whether an array has strides that depend on extents of run time: threads divide by these for coordinates too."""
     return any(None in array.strides for array in problem.arrays)
-
-
-def add_strided(work: Work, moved: Traffic, reads: float = 1.0, passes: float = 1.0) -> float:
-    """Adds the traffic of arrays that are not contiguous along vectors; returns the accesses of all threads.
-
-    Args:
-        work: what it is added to.
-        moved: the traffic, beyond that of whole vectors.
-        reads: times that what is read comes from the L2.
-        passes: times that it is read.
-    """
-    work.l2_read += moved.read * reads
-    work.l2_written += moved.written
-    work.l1 += moved.l1 * passes
-    return moved.instructions * WARP * passes
 
 
 def add_repeated(work: Work, problem: Problem, covered: int) -> None:
@@ -84,3 +73,75 @@ def own_waits(problem: Problem, layout: BlockedLayout) -> float:
     """Instructions of one thread for its elements of a tile that wait for one another."""
     each = problem.instructions + SPECIAL_INSTRUCTIONS * problem.special
     return INDEPENDENT * layout.elements_per_thread * each
+
+
+@dataclass
+class Exchange:
+    """Of all threads of one block, once. Shared by those who ask, and not to be changed.
+
+    Attributes:
+        shared: bytes through shared memory.
+        dsmem: bytes from other blocks' shared memory.
+        instructions: of all threads.
+        special: special functions of all threads.
+        waits: instructions of one thread, one after the other.
+        meets: whether warps meet.
+        joins: whether blocks do.
+    """
+
+    shared: float = 0.0
+    dsmem: float = 0.0
+    instructions: float = 0.0
+    special: float = 0.0
+    waits: float = 0.0
+    meets: bool = False
+    joins: bool = False
+
+
+def shared_out(senders: int, lanes: int) -> float:
+    """Partial results that a lane merges where several lanes share in those of some senders, and merge theirs then."""
+    shares = min(senders, lanes)
+    return senders / shares + log2(shares)
+
+
+def exchanges(
+    parts: tuple[RowReduction, ...], layout: BlockedLayout, problem: Problem, *, apart: bool = False
+) -> Exchange:
+    """What a block's threads exchange of some reductions.
+
+    Lanes shuffle. Then every warp writes a number for each result, and every thread reads and merges what all warps
+    along the reduced dimensions wrote of its results; so do blocks. `apart` says that joint reductions, such as a mean
+    and a variance, are done one after the other.
+    """
+    return _exchanges(parts, layout, problem.special > 0, apart)
+
+
+@lru_cache(maxsize=1024)  # many schedules of a kernel differ in other things than the layout
+def _exchanges(parts: tuple[RowReduction, ...], layout: BlockedLayout, special: bool, apart: bool) -> Exchange:
+    """The same; `special` says whether joint reductions compute special functions."""
+    out = Exchange()
+    for part in parts:
+        kept = layout.held(part.kept)
+        lanes = warps = blocks = 1
+        for d in part.dims:
+            lanes *= layout.lanes[d]
+            warps *= layout.warps[d]
+            blocks *= layout.blocks[d]
+        joint = part.bytes > REGISTER_BYTES and not apart
+        rounds = log2(lanes)
+        # Lanes along what is reduced have the same results, and share in merging those of warps and blocks.
+        of_warps, of_blocks = (shared_out(n, lanes) if n > 1 else 0.0 for n in (warps, blocks))
+        merges = kept * (rounds + of_warps + of_blocks)
+        each = JOINT_MERGE_INSTRUCTIONS if joint else MERGE_INSTRUCTIONS
+        functions = 2.0 if joint and special else 0.0
+        out.instructions += layout.threads * (merges * each + kept * rounds * SHUFFLE_INSTRUCTIONS)
+        out.special += layout.threads * merges * functions
+        out.waits += merges * (each + functions * SPECIAL_INSTRUCTIONS) + rounds * SHUFFLE_WAIT
+        results = layout.threads * kept * part.bytes
+        if warps > 1:
+            out.shared += results * (of_warps + 1.0 / lanes)
+            out.meets = True
+        if blocks > 1:
+            out.dsmem += results * blocks / lanes
+            out.joins = True
+    return out

@@ -74,25 +74,9 @@ def runs(extents: tuple[int, ...], part: tuple[int, ...], dim: int) -> tuple[int
     return run, run
 
 
-def warp_part(schedule: Schedule) -> tuple[int, ...]:
-    """Elements of each dimension that a warp accesses at once."""
-    layout = schedule.layout
-    return tuple([v * n for v, n in zip(layout.vector, layout.lanes, strict=True)])
-
-
-def sector_waste(run: float, apart: float) -> float:
-    """Bytes of the sectors that runs lie in, to the runs' own.
-
-    Args:
-        run: bytes of a run.
-        apart: bytes from one run to the next one.
-    """
-    return max(1.0, min(SECTOR, apart) / run)
-
-
-def line_waste(run: float, apart: float) -> float:
-    """The same of cache lines."""
-    return max(1.0, min(LINE, apart) / run)
+def waste(run: float, apart: float, piece: int) -> float:
+    """Bytes of the sectors, or lines, of so many bytes that runs lie in, to the runs' own; so far from one another."""
+    return max(1.0, min(piece, apart) / run)
 
 
 def wastes(schedule: Schedule, problem: Problem, extents: tuple[int, ...]) -> tuple[float, float, float]:
@@ -101,7 +85,8 @@ def wastes(schedule: Schedule, problem: Problem, extents: tuple[int, ...]) -> tu
     Other accesses of the block find the rest of a sector that is read in the L1, but each write goes to the L2.
     """
     layout, dim = schedule.layout, problem.vector_dim
-    tile, warp = runs(extents, schedule.tile, dim), runs(extents, warp_part(schedule), dim)
+    at_once = tuple([v * n for v, n in zip(layout.vector, layout.lanes, strict=True)])
+    tile, warp = runs(extents, schedule.tile, dim), runs(extents, at_once, dim)
     return _wastes(problem, tile, warp, layout.vector[dim], layout.is_shifted)
 
 
@@ -112,24 +97,18 @@ def _wastes(
     """The same by the runs of tiles and of a warp, the elements of a vector, and whether rows are shifted."""
     reads, writes = arrays(problem)
 
-    def read(each: int) -> float:
-        return sector_waste(tile[0] * each, tile[1] * each)  # the L1 has the rest of a sector
+    def of_warps(each: int, piece: int) -> float:
+        # Accesses of neighbouring lanes lie apart where elements are so wide that a vector takes several, and where
+        # rows begin inside of sectors, what a warp accesses at once ends in one more sector or line.
+        between = max(1.0, min(piece, vector * each) / WIDEST_ACCESS)
+        straddling = 1.0 + piece / (warp[0] * each) if problem.line and not is_shifted else 1.0
+        return waste(warp[0] * each, warp[1] * each, piece) * between * straddling
 
-    def written(each: int) -> float:
-        return sector_waste(warp[0] * each, warp[1] * each) * apart(each, SECTOR) * straddling(each, SECTOR)
-
-    def lines(each: int) -> float:
-        return line_waste(warp[0] * each, warp[1] * each) * apart(each, LINE) * straddling(each, LINE)
-
-    def straddling(each: int, piece: int) -> float:
-        """Where rows begin inside of sectors, what a warp accesses at once ends in one more sector or line."""
-        return 1.0 + piece / (warp[0] * each) if problem.line and not is_shifted else 1.0
-
-    def apart(each: int, most: int) -> float:
-        """Neighbouring lanes' accesses of elements so wide that a vector takes several lie apart."""
-        return max(1.0, min(most, vector * each) / WIDEST_ACCESS)
-
-    return _mean(reads, read), _mean(writes, written), _mean((*reads, *writes), lines)
+    return (
+        _mean(reads, lambda each: waste(tile[0] * each, tile[1] * each, SECTOR)),  # the L1 has the rest of a sector
+        _mean(writes, lambda each: of_warps(each, SECTOR)),
+        _mean((*reads, *writes), lambda each: of_warps(each, LINE)),
+    )
 
 
 @lru_cache(maxsize=64)

@@ -4,14 +4,12 @@ slide along dimensions of the space, and elementwise kernels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import ceil, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import PARTITIONS, REGISTER_BYTES
-from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access, traffic
-from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of
+from mlirfuse.schedule.predict.counts.accesses import held_elements, missing, thread_access, traffic
 from mlirfuse.schedule.predict.counts.space import known_extents
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
@@ -38,8 +36,7 @@ def moved_bytes(problem: Problem, extents: tuple[int, ...]) -> tuple[int, int]:
     Where no array varies along all of the space, those of its arrays; else those of each element of the space.
     """
     if problem.shares_reads:
-        read, written = ([a for a in problem.arrays if a.written == written] for written in (False, True))
-        return _bytes(read, extents), _bytes(written, extents)
+        return bytes_of(problem.reads, extents), bytes_of(problem.writes, extents)
     total = prod(extents)
     return total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
 
@@ -52,12 +49,9 @@ def add_sliding_traffic(
     Of consecutive tiles the L1 has what windows have in common, as far as there is room for the windows of a row of
     tiles, and other reads have not displaced it.
     """
-    plan = schedule.persistent_loop
-    assert plan is not None
-    read = [a for a in problem.arrays if not a.written]
-    work.read = _bytes(read, extents)
-    work.written = _bytes([a for a in problem.arrays if a.written], extents)
-    moved = traffic(schedule, read, extents, device)
+    plan = schedule.loop_part
+    work.read, work.written = bytes_of(problem.reads, extents), bytes_of(problem.writes, extents)
+    moved = traffic(schedule, problem.reads, extents, device)
     work.l2_read, work.l2_written, work.l1 = max(work.read, moved.read), work.written, moved.l1
     if not plan.consecutive:
         return
@@ -68,8 +62,8 @@ def add_sliding_traffic(
         if left == steps:
             row[d] = taken[d]
         left //= along
-    once = work.blocks * _bytes(read, taken)
-    on_sm = work.resident * _bytes(read, row)
+    once = work.blocks * bytes_of(problem.reads, taken)
+    on_sm = work.resident * bytes_of(problem.reads, row)
     lost = max(LOST, missing(on_sm, device.target.shared_per_sm))
     work.l2_read = min(work.l2_read, max(work.read, once + lost * (moved.read - once)))
 
@@ -106,15 +100,13 @@ def _add_instructions(work: Work, schedule: Schedule, problem: Problem, covered:
     """
     layout, (each, read) = schedule.layout, problem.sliding_instructions
     known = known_extents(problem)
-    arrays = [a for a in problem.arrays if not a.written]
-    held = [held_elements(a, layout) for a in arrays]
-    accesses = sum(n / thread_access(a, layout, known) for n, a in zip(held, arrays, strict=True))
-    access = WINDOW_INSTRUCTIONS if any(a.windows for a in arrays) else ACCESS_INSTRUCTIONS
-    stores = [a for a in problem.arrays if a.written and not problem.reduced]
-    stored = sum(held_elements(a, layout) / thread_access(a, layout, known) for a in stores)
-    narrow = sum(_narrow(a, layout, known) for a in (*(a for a in arrays if a.windows), *stores))
-    reads = sum(a.taps for a in arrays)
-    of_thread = each * layout.elements_per_thread + read * sum(held) / reads + access * (accesses + stored)
+    windows = [a for a in problem.reads if a.windows]
+    access = WINDOW_INSTRUCTIONS if windows else ACCESS_INSTRUCTIONS
+    stores = [] if problem.reduced else problem.writes
+    accesses = sum(held_elements(a, layout) / thread_access(a, layout, known) for a in (*problem.reads, *stores))
+    narrow = sum(_narrow(a, layout, known) for a in (*windows, *stores))
+    held, taps = (sum(n) for n in zip(*((held_elements(a, layout), a.taps) for a in problem.reads), strict=True))
+    of_thread = each * layout.elements_per_thread + read * held / taps + access * accesses
     of_thread += NARROW_INSTRUCTIONS * narrow
     warps = work.resident * layout.threads / WARP
     waits = work.resident == 1 or work.blocks <= work.sms * work.resident
@@ -129,8 +121,3 @@ def _narrow(array: ArrayAccess, layout: BlockedLayout, extents: tuple[int, ...])
     """Accesses of a thread to an array that are narrower than a register."""
     width = thread_access(array, layout, extents)
     return held_elements(array, layout) / width if width * array.bytes < REGISTER_BYTES else 0.0
-
-
-def _bytes(arrays: Sequence[ArrayAccess], sides: Sequence[int]) -> int:
-    """Bytes that a box of the space reads of some arrays."""
-    return sum(a.bytes * a.elements(sides) for a in arrays)

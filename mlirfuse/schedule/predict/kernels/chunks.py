@@ -1,22 +1,30 @@
-"""The work of blocks that go over their rows in chunks, once for every reduction, and keep them nowhere or on chip."""
+"""The work of blocks that loop over what is reduced, once for every reduction, and keep it nowhere or on chip; of rows,
+and of results that share what is read: pairs of rows, for one.
+"""
 
 from __future__ import annotations
 
 from math import prod
 
-from mlirfuse.schedule.model.loop_loads import steps_at_once
+from mlirfuse.schedule.model.loops import steps_at_once
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.predict.counts.accesses import strided
-from mlirfuse.schedule.predict.counts.exchanges import exchanges
+from mlirfuse.schedule.parts.array_access import bytes_of
+from mlirfuse.schedule.predict.counts.accesses import (
+    add_strided,
+    columns_traffic,
+    held_elements,
+    missing,
+    thread_access,
+    traffic,
+)
 from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
     add_repeated,
     add_shared_elements,
-    add_strided,
+    exchanges,
     own_waits,
 )
-from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic, missing
 from mlirfuse.schedule.predict.counts.space import (
     accesses,
     arrays,
@@ -26,8 +34,9 @@ from mlirfuse.schedule.predict.counts.space import (
     tiles,
     wastes,
 )
+from mlirfuse.schedule.predict.counts.windows import add_window_elements, moved_bytes
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, LOST
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, BASE_REGISTERS, LOST
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -39,7 +48,6 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     total = prod(extents)
     outer = [d for d in range(len(extents)) if d not in problem.reduced]
     clusters = tiles(extents, schedule.tile, outer)
-    blocks = clusters * layout.cluster
     steps = tiles(extents, schedule.tile, problem.reduced)
     covered = clusters * steps * prod(layout.extents)
     each, width = element_bytes(problem), max(layout.vector)
@@ -50,18 +58,18 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     again = reductions - 1 + (1 if written or problem.live_bytes else 0)
     on_chip = schedule.persistence == "shared"
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
-    carried = prod([layout.vector[d] * layout.repeats[d] for d in outer])  # a partial result each
+    carried = layout.held(outer)  # a partial result each
     reads, writes = arrays(problem)
     step = (problem.instructions + ACCESS_INSTRUCTIONS * accesses(reads, width)) * layout.elements_per_thread
     at_once = min(steps, steps_at_once(layout.elements_per_thread / width, step))
     loading = (at_once - 1) * layout.elements_per_thread * problem.read_bytes / REGISTER_BYTES
     needed = registers or held_registers(schedule, problem) + carried + round(loading)
     resident = device.resident(layout.threads, needed, row // layout.cluster if on_chip else 0)
-    sms = device.sms(layout.cluster)
-    work = Work(blocks, layout.cluster, layout.threads, resident, sms, read, written)
+    work = device.work(layout, clusters, resident)
+    work.written = written
     # What is read again comes from where there is room for all rows in work.
-    busy = min(blocks, resident * sms)
-    on_sm = -(-busy // sms) * row / layout.cluster + problem.row_elements * problem.column_bytes / layout.cluster
+    busy = min(work.blocks, resident * work.sms)
+    on_sm = -(-busy // work.sms) * row / layout.cluster + problem.row_elements * problem.column_bytes / layout.cluster
     far = 0.0 if on_chip else max(LOST, missing(on_sm, device.target.shared_per_sm))
     farther = far * missing(busy / layout.cluster * row, device.machine.l2_bytes)
     work.read = read * (1 + again * farther)
@@ -78,12 +86,58 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.l2_rounds = more * (far - farther)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
     count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
-    count += add_strided(work, strided(schedule, problem, extents), reads=1 + again * far, passes=1 + again) / covered
+    count += add_strided(work, schedule, problem, extents, reads=1 + again * far, passes=1 + again) / covered
     add_elements(work, problem, covered, count)
     add_shared_elements(work, problem, layout, steps)
     add_repeated(work, problem, covered)
-    add_exchanges(work, exchanged, blocks)
+    add_exchanges(work, exchanged, work.blocks)
     work.waits = exchanged.waits + steps * own_waits(problem, layout)
     work.barriers = reductions * exchanged.meets
     work.cluster_barriers = reductions if exchanged.joins else 0
     return work
+
+
+def register_tile_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
+    """Chunks of arrays of which none varies along the whole space: each meets all that a thread has of the others.
+
+    Blocks read the arrays as often as there are tiles along the dimensions that these lack: from the L2, as far as it
+    holds them, and from the L1 what other warps of the block have read. Every further pass does so again.
+    """
+    layout, extents = schedule.layout, known_extents(problem)
+    outer = [d for d in range(len(extents)) if d not in problem.reduced]
+    clusters = tiles(extents, schedule.tile, outer)
+    steps = tiles(extents, schedule.tile, problem.reduced)
+    carried = sum(part.bytes * layout.held(part.kept) for part in problem.reductions)
+    held = sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in problem.reads)
+    loads = [held_elements(a, layout) / thread_access(a, layout, extents) for a in problem.reads]
+    each, _ = problem.sliding_instructions
+    at_once = min(steps, steps_at_once(max(loads), each * layout.elements_per_thread))
+    needed = registers or round(BASE_REGISTERS + (carried + held * at_once) / REGISTER_BYTES)
+    work = device.work(layout, clusters, device.resident(layout.threads, needed))
+    read, work.written = moved_bytes(problem, extents)
+    moved = traffic(schedule, problem.reads, extents, device)
+    passes = max(1, problem.dependent_reductions) + (1 if problem.live_bytes else 0)
+    work.l2_read = passes * max(read, moved.read)
+    work.l2_written = work.written
+    work.l1 = passes * moved.l1
+    work.read = read + (work.l2_read - read) * missing(_slab(problem, extents), device.machine.l2_bytes)
+    exchanged = exchanges(problem.reductions, layout, problem, apart=True)
+    waits = add_window_elements(work, schedule, problem, clusters * steps * prod(layout.extents))
+    add_repeated(work, problem, clusters * steps * prod(layout.extents))
+    add_shared_elements(work, problem, layout, steps)
+    add_exchanges(work, exchanged, work.blocks)
+    rounds = passes * max(1.0, steps / at_once)
+    work.rounds = rounds * work.read / work.l2_read
+    work.l2_rounds = rounds - work.rounds
+    work.waits = exchanged.waits + passes * steps * waits
+    work.barriers = passes * exchanged.meets
+    work.cluster_barriers = passes if exchanged.joins else 0
+    return work
+
+
+def _slab(problem: Problem, extents: tuple[int, ...]) -> int:
+    """Bytes that blocks read again and again: all arrays, for one place along the dimensions that all of them have."""
+    arrays = [a for a in problem.reads if a.dims]
+    common = frozenset(range(problem.rank)).intersection(*(a.dims for a in arrays)) - problem.reduced
+    sides = [1 if d in common else extent for d, extent in enumerate(extents)]
+    return bytes_of(arrays, sides)

@@ -9,13 +9,17 @@ from mlirfuse.schedule.contractions.operand_sums import summing_seconds
 from mlirfuse.schedule.contractions.several import joined, joined_schedule
 from mlirfuse.schedule.contractions.stages import block_bytes
 from mlirfuse.schedule.contractions.step_times import StepTimes
-from mlirfuse.schedule.model.contraction_registers import OTHER_REGISTERS, accumulator_registers
+from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.predict.counts.epilogues import epilogue_seconds, issue_seconds, special_seconds
-from mlirfuse.schedule.predict.counts.split_sums import meeting_seconds
+from mlirfuse.schedule.predict.counts.contractions import (
+    epilogue_seconds,
+    issue_seconds,
+    meeting_seconds,
+    special_seconds,
+)
 from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction, mean
-from mlirfuse.schedule.predict.pricing import US
+from mlirfuse.schedule.predict.work import US
 from mlirfuse.schedule.schedule import Schedule
 
 RING_SHARPNESS = 9.0
@@ -24,13 +28,7 @@ hides most of the others."""
 
 
 def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine: MachineModel) -> Prediction:
-    """The time of a kernel with a contraction.
-
-    Args:
-        schedule: the schedule.
-        problem: the contraction; extents that are None are as it expects, or `UNKNOWN_EXTENT`.
-        machine: the speeds of the device.
-    """
+    """The time of a kernel with a contraction; extents that are None are as it expects, or `UNKNOWN_EXTENT`."""
     schedule, problem = joined_schedule(schedule, problem), joined(problem)
     grid = ContractionGrid(schedule, problem, machine, _resident(schedule, problem, machine))
     contraction = grid.contraction
@@ -58,8 +56,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
 
 def _resident(schedule: Schedule, problem: ContractionProblem, machine: MachineModel) -> int:
     """Blocks that an SM holds at once; of asynchronous families as many as the schedule asks for, with all of it."""
-    contraction, layout = schedule.contraction, schedule.layout
-    assert contraction is not None
+    contraction, layout = schedule.contraction_part, schedule.layout
     if contraction.family.is_asynchronous:
         return max(1, schedule.blocks_per_sm)
     registers = accumulator_registers(layout, problem.accumulator.bytes) + OTHER_REGISTERS

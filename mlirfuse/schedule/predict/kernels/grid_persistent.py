@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-from mlirfuse.schedule.predict.counts.accesses import strided
-from mlirfuse.schedule.predict.counts.exchanges import exchanges
-from mlirfuse.schedule.predict.counts.instructions import add_exchanges, add_strided, has_strides_of_run_time
-from mlirfuse.schedule.predict.counts.shared_columns import missing
+from mlirfuse.schedule.predict.counts.accesses import add_strided, missing
+from mlirfuse.schedule.predict.counts.instructions import add_exchanges, exchanges, has_strides_of_run_time
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
@@ -29,17 +27,12 @@ def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, r
     With one visit, the member that arrives last combines them, and the others have ended.
     """
     layout, extents = schedule.layout, known_extents(problem)
-    part, own = schedule.grid_persistent, problem.grid_persistent
-    assert part is not None
-    assert own is not None
+    part, own = schedule.grid_part, problem.grid_part
     slices = prod(part.slices(schedule.tile, extents))
     every = tiles(extents, schedule.tile, own.dims)
-    resident = max(1, schedule.blocks_per_sm)
-    if registers is not None:
-        resident = min(resident, device.resident(layout.threads, registers))
-    sms = device.sms(1)
-    members = max(1, min(every, sms * resident // slices))
-    work = Work(slices * members, 1, layout.threads, resident, sms)
+    resident = device.asked(schedule, registers)
+    members = max(1, min(every, device.machine.sms * resident // slices))
+    work = device.work(layout, slices * members, resident)
     steps = ceil(every / members)
     kept = min(1.0, part.kept_tiles * members / every)
     _traffic(work, schedule, problem, extents, kept, device)
@@ -67,8 +60,7 @@ def _traffic(
     work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], kept: float, device: Device
 ) -> None:
     """Adds the bytes of both visits, of which the second one finds a share of what it reads again in shared memory."""
-    own = problem.grid_persistent
-    assert own is not None
+    own = problem.grid_part
     total = prod(extents)
     sectors, written, lines = wastes(schedule, problem, extents)
     again = total * own.again_bytes * (1 - kept)
@@ -82,15 +74,13 @@ def _traffic(
     reads, writes = arrays(problem)
     visits = (own.first_bytes + own.second_bytes) / problem.read_bytes if problem.read_bytes else 1.0
     count = accesses(reads, max(schedule.layout.vector)) * visits + accesses(writes, max(schedule.layout.vector))
-    count += add_strided(work, strided(schedule, problem, extents), reads=visits, passes=visits) / total
+    count += add_strided(work, schedule, problem, extents, reads=visits, passes=visits) / total
     work.instructions += total * count * ACCESS_INSTRUCTIONS
 
 
 def _combining(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], members: int) -> None:
     """Adds the barrier, and how each member, or the last one, reads the partial results of all of its slice."""
-    part, own, layout = schedule.grid_persistent, problem.grid_persistent, schedule.layout
-    assert part is not None
-    assert own is not None
+    part, own, layout = schedule.grid_part, problem.grid_part, schedule.layout
     columns = prod(min(n, extents[d]) for d, n in enumerate(schedule.tile) if d not in part.dims)
     nbytes = members * columns * own.carried_bytes
     readers = work.blocks if own.visits > 1 else work.blocks // members

@@ -6,15 +6,15 @@ from functools import lru_cache
 from math import ceil, prod
 
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
-from mlirfuse.schedule.predict.counts.accesses import strided
-from mlirfuse.schedule.predict.counts.exchanges import exchanges, shared_out
+from mlirfuse.schedule.predict.counts.accesses import add_strided
 from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
     add_repeated,
-    add_strided,
+    exchanges,
     has_strides_of_run_time,
     own_waits,
+    shared_out,
 )
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.counts.windows import add_sliding_elements, add_sliding_traffic, shares
@@ -32,17 +32,13 @@ from mlirfuse.schedule.schedule import Schedule
 
 def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
     """Blocks take tiles in turn; each leaves a partial result, and these are added up."""
-    layout, extents, plan = schedule.layout, known_extents(problem), schedule.persistent_loop
-    assert plan is not None
+    layout, extents, plan = schedule.layout, known_extents(problem), schedule.loop_part
     every = tiles(extents, schedule.tile, range(len(extents)))
-    resident = max(1, schedule.blocks_per_sm)
-    if registers is not None:
-        resident = min(resident, device.resident(layout.threads, registers))
-    sms = device.sms(layout.cluster)
-    slots = max(1, sms * resident // layout.cluster)
+    resident = device.asked(schedule, registers)
+    slots = max(1, device.machine.sms_with(layout.cluster) * resident // layout.cluster)
     # A second kernel's host launches as many blocks as all SMs would hold, and each leaves a partial result.
     clusters = plan.blocks or min(every, slots)
-    work = Work(clusters * layout.cluster, layout.cluster, layout.threads, resident, sms)
+    work = device.work(layout, clusters, resident)
     total = prod(extents)
     work.read, work.written = total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
     loop = next(p for p in (problem.persistent_loop, problem.finer_loop) if p is not None and p.dims == plan.dims)
@@ -60,9 +56,8 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
 
 def _traffic(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], columns: int) -> None:
     """Adds the bytes of accesses, and of what all tiles share, which each block reads once."""
-    assert schedule.persistent_loop is not None
     sectors, written, lines = wastes(schedule, problem, extents)
-    copies = 2 if schedule.persistent_loop.stages > 1 else 1  # to shared memory, and from it
+    copies = 2 if schedule.loop_part.stages > 1 else 1  # to shared memory, and from it
     work.l2_read = work.read * sectors + columns
     work.l2_written = work.written * written
     work.l1 = (work.read * copies + work.written) * lines
@@ -72,8 +67,7 @@ def _steps(
     work: Work, schedule: Schedule, problem: Problem, loop: PersistentLoopProblem, every: int, steps: int
 ) -> None:
     """Adds the instructions and waits of so many tiles, of which one block has so many steps."""
-    layout, plan = schedule.layout, schedule.persistent_loop
-    assert plan is not None
+    layout, plan = schedule.layout, schedule.loop_part
     inside, outside = _inside(problem, loop) if loop.inner else ((), problem.reductions)
     inner, once = exchanges(inside, layout, problem), exchanges(outside, layout, problem)
     within = max(1, problem.dependent_reductions - 1) if inside else 0
@@ -85,7 +79,7 @@ def _steps(
     else:
         reads, writes = arrays(problem)
         count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
-        count += add_strided(work, strided(schedule, problem, known_extents(problem))) / covered
+        count += add_strided(work, schedule, problem, known_extents(problem)) / covered
         add_elements(work, problem, covered, count)
     each: float = STEP_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0)
     if plan.period:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.model.loop_loads import LOADS_AHEAD
-from mlirfuse.schedule.predict.counts.accesses import strided, traffic
-from mlirfuse.schedule.predict.counts.exchanges import exchanges
+from mlirfuse.schedule.model.loops import LOADS_AHEAD
+from mlirfuse.schedule.parts.array_access import bytes_of
+from mlirfuse.schedule.predict.counts.accesses import add_strided, columns_traffic, traffic
 from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
     add_shared_elements,
-    add_strided,
+    exchanges,
     own_waits,
 )
-from mlirfuse.schedule.predict.counts.shared_columns import columns_traffic
 from mlirfuse.schedule.predict.counts.space import (
     accesses,
     arrays,
@@ -37,7 +36,6 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     layout, extents = schedule.layout, known_extents(problem)
     total = prod(extents)
     clusters = tiles(extents, schedule.tile, range(len(extents)))
-    blocks = clusters * layout.cluster
     covered = clusters * prod(layout.extents)
     each = element_bytes(problem)
     read, written = moved_bytes(problem, extents)
@@ -50,7 +48,8 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         resident = schedule.blocks_per_sm
     else:
         resident = device.resident(layout.threads, registers or held_registers(schedule, problem))
-    work = Work(blocks, layout.cluster, layout.threads, resident, device.sms(layout.cluster), read, written)
+    work = device.work(layout, clusters, resident)
+    work.read, work.written = read, written
     sectors, sectors_written, lines = wastes(schedule, problem, extents)
     work.l2_read, work.l2_written = read * sectors, written * sectors_written
     work.l1 = (read + written) * lines
@@ -62,15 +61,15 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         count = moved.instructions * WARP / covered
         # Arrays that are broadcast over part of the space are smaller than that, and the results of reductions are not
         # counted for other schedules: only what is written beside them.
-        work.read = min(work.read, _bytes(problem, extents, written=False))
-        beside = max(0, _bytes(problem, extents, written=True) - written)
+        work.read = min(work.read, bytes_of(problem.reads, extents))
+        beside = max(0, bytes_of(problem.writes, extents) - written)
         work.l2_written = max(0.0, work.l2_written - beside)
         if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
             work.read -= total * problem.transposed.bytes  # the neighbouring tile leaves it in the L2
     elif schedule.transposed is not None and problem.transposed is not None:
         work.shared += 2.0 * total * problem.transposed.bytes
     else:
-        count += add_strided(work, strided(schedule, problem, extents)) / covered
+        count += add_strided(work, schedule, problem, extents) / covered
     # What waits in shared memory is written there and read again; few registers are left for loads of it.
     work.rounds += schedule.shared_spill / LOADS_AHEAD
     waiting = schedule.shared_spill * width / layout.elements_per_thread
@@ -82,13 +81,8 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         add_elements(work, problem, covered, count)
         work.waits = own_waits(problem, layout)
     add_shared_elements(work, problem, layout)
-    add_exchanges(work, exchanged, blocks)
+    add_exchanges(work, exchanged, work.blocks)
     work.waits += exchanged.waits
     work.barriers = reductions * exchanged.meets + (1 if schedule.transposed or schedule.flat else 0)
     work.cluster_barriers = reductions if exchanged.joins else 0
     return work
-
-
-def _bytes(problem: Problem, extents: tuple[int, ...], *, written: bool) -> int:
-    """Bytes of all arrays that a kernel reads, or writes."""
-    return sum(a.bytes * a.elements(extents) for a in problem.arrays if a.written == written)

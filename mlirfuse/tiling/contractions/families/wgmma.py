@@ -14,7 +14,7 @@ from mlir.dialects import arith, scf
 
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
-from mlirfuse.schedule.contractions.tensor_cores import holds_warpgroup_sums
+from mlirfuse.schedule.contractions.step_times import holds_warpgroup_sums
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.precision import TF32
 from mlirfuse.tiling.contractions.family import Emitter, FamilyPipelining, StageProducts, Summation, no_sums, nothing

@@ -12,8 +12,8 @@ from mlirfuse.machine import machine_of
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.predict import predict
-from mlirfuse.schedule.predict.bounds import issue_microseconds
 from mlirfuse.schedule.predict.counts.space import with_extents
+from mlirfuse.schedule.predict.predict import issue_microseconds
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.target import target_of
 

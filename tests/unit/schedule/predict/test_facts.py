@@ -14,10 +14,10 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict import Prediction, Work, predict, price, work_of
-from mlirfuse.schedule.predict.counts.space import line_waste, runs, sector_waste, with_extents
+from mlirfuse.schedule.predict.counts.space import runs, waste, with_extents
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import target_of
+from mlirfuse.target import LINE, SECTOR, target_of
 
 H200 = machine_of("sm_90a")
 SOFTMAX = Problem(
@@ -177,10 +177,10 @@ def test_runs_reach_from_the_contiguous_dimension_outwards() -> None:
 
 
 def test_short_runs_waste_sectors_and_lines() -> None:
-    assert sector_waste(2.0, 8192.0) == 16
-    assert sector_waste(4.0, 12.0) == 3
-    assert sector_waste(64.0, 8192.0) == 1
-    assert line_waste(64.0, 8192.0) == 2
+    assert waste(2.0, 8192.0, SECTOR) == 16
+    assert waste(4.0, 12.0, SECTOR) == 3
+    assert waste(64.0, 8192.0, SECTOR) == 1
+    assert waste(64.0, 8192.0, LINE) == 2
 
 
 def test_dynamic_extents_are_assumed() -> None:

@@ -1,4 +1,4 @@
-"""What a persistent loop's tile holds of rows: how many, padded by how much, and which warps wait for each other."""
+"""Loops over tiles: what a tile holds of rows, whether warps wait for each other, and loads that are under way."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+
+LOADS_AHEAD = 4
+"""Loads of a thread from an array, at least, that should be under way at once: else a loop waits for memory."""
+
+MOST_UNROLLED = 1024
+"""Instructions of a loop's body, at most, that it is unrolled to: 16 KB of code."""
 
 
 def unrolled_rows(persistent_loop: PersistentLoopProblem, layout: BlockedLayout) -> int:
@@ -17,11 +23,6 @@ def padding(problem: Problem, persistent_loop: PersistentLoopProblem, layout: Bl
     """Elements that a layout covers to every one that the rows of a tile have: 1 where no thread idles."""
     rows = prod(layout.extents[d] for d in persistent_loop.dims)
     return prod(layout.extents) / (rows * row_elements(problem))
-
-
-def waits(persistent_loop: PersistentLoopProblem, layout: BlockedLayout) -> bool:
-    """Whether warps of a block wait for each other in a step: where several hold a row that is reduced."""
-    return persistent_loop.inner and layout.threads > WARP * prod(layout.warps[d] for d in persistent_loop.dims)
 
 
 def are_apart(persistent_loop: PersistentLoopProblem, layout: BlockedLayout, order: str) -> bool:
@@ -39,5 +40,15 @@ def are_apart(persistent_loop: PersistentLoopProblem, layout: BlockedLayout, ord
 
 def row_elements(problem: Problem) -> int:
     """Elements of a row: of all dimensions that are not looped over."""
-    assert problem.persistent_loop is not None
-    return prod(extent or 1 for d, extent in enumerate(problem.extents) if d not in problem.persistent_loop.dims)
+    return prod(extent or 1 for d, extent in enumerate(problem.extents) if d not in problem.loop_part.dims)
+
+
+def steps_at_once(loads: float, instructions: float) -> int:
+    """Steps that `fuse-unroll-loops` makes one of, so that their loads are under way together; a power of two.
+
+    Args:
+        loads: of a step from an array in device memory.
+        instructions: of a step.
+    """
+    most = min(LOADS_AHEAD / max(1.0, loads), MOST_UNROLLED / max(1.0, instructions))
+    return 1 << int(most).bit_length() - 1 if most >= 1 else 1

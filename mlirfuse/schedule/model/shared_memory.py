@@ -1,16 +1,13 @@
-"""Shared memory of a block that loops over tiles: of its tile program and of its exchanges."""
+"""Shared memory through which warps and blocks exchange partials of reductions, and a persistent loop's."""
 
 from __future__ import annotations
 
 from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.exchanges import copies_bytes, exchange_bytes
-from mlirfuse.schedule.model.residency import shared_left
+from mlirfuse.schedule.parts.array_access import bytes_of
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
-from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
-from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.target import Target
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 
 INNER_VALUES = 4
 """Numbers a row that the reductions inside of a tile exchange at a time, at most."""
@@ -22,37 +19,25 @@ BUFFERS = 12
 """Buffers of which alignment may waste 16 bytes each, mbarriers and the word by which a semaphore's thread answers the
 others included."""
 
+MOST_ALTERNATING = 4096
+"""Bytes of an exchange in a loop up to which a second buffer is cheaper than a second barrier."""
+
 
 def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
     """An upper bound of the bytes that a block needs, of which little is left unused."""
-    assert problem.persistent_loop is not None
-    elements = prod(layout.extents) // layout.cluster
+    loop, elements = problem.loop_part, prod(layout.extents) // layout.cluster
     tile = elements * problem.read_bytes
     if problem.shares_reads:
-        tile = sum(a.bytes * a.elements(layout.extents) for a in problem.arrays if not a.written) // layout.cluster
+        tile = bytes_of(problem.reads, layout.extents) // layout.cluster
     if persistent_loop.row_values == "shared":  # each thread that holds some of a row has a copy
-        holders = (
-            layout.lanes[d] * layout.warps[d] for d in range(problem.rank) if d not in problem.persistent_loop.dims
-        )
-        tile += (
-            prod(layout.extents[d] for d in problem.persistent_loop.dims)
-            * prod(holders)
-            * problem.persistent_loop.row_bytes
-        )
+        holders = (layout.lanes[d] * layout.warps[d] for d in range(problem.rank) if d not in loop.dims)
+        tile += prod(layout.extents[d] for d in loop.dims) * prod(holders) * loop.row_bytes
     ring = persistent_loop.stages * tile if persistent_loop.stages > 1 else 0
-    columns = elements * problem.persistent_loop.column_bytes if persistent_loop.columns == "shared" else 0
+    columns = elements * loop.column_bytes if persistent_loop.columns == "shared" else 0
     exchanges = _row_exchange(problem, layout, persistent_loop)
-    exchanges += _accumulator_exchange(problem.persistent_loop, layout, persistent_loop)
-    exchanges += _exchange_of_rows(problem.persistent_loop, layout, persistent_loop)
-    return ring + columns + exchanges + _second_stage(problem.persistent_loop, persistent_loop) + BUFFERS * 16
-
-
-def legal_schedule(problem: Problem, schedule: Schedule, target: Target) -> Schedule | None:
-    """A schedule with a persistent loop, if its blocks have the shared memory that they need; None if it is illegal."""
-    assert schedule.persistent_loop is not None
-    needed = persistent_loop_bytes(problem, schedule.layout, schedule.persistent_loop)
-    fits = needed <= shared_left(schedule.blocks_per_sm, target)
-    return schedule if fits and check_schedule(schedule, problem.extents, problem.reduced, target) is None else None
+    exchanges += _accumulator_exchange(loop, layout, persistent_loop)
+    exchanges += _exchange_of_rows(loop, layout, persistent_loop)
+    return ring + columns + exchanges + _second_stage(loop, persistent_loop) + BUFFERS * 16
 
 
 def _row_exchange(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
@@ -102,3 +87,15 @@ def _second_stage(problem: PersistentLoopProblem, persistent_loop: PersistentLoo
     columns = prod(n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d != first)
     meet = layout.warps[first] > 1 and persistent_loop.second_stage_tile[first] > 1
     return copies_bytes(layout.warps[first] * columns * problem.accumulator_bytes) if meet else 0
+
+
+def copies_bytes(nbytes: int) -> int:
+    """Bytes of an exchange in a loop: a small one has two alternating buffers, for one barrier a step."""
+    return nbytes if nbytes > MOST_ALTERNATING else 2 * nbytes
+
+
+def exchange_bytes(part: RowReduction, layout: BlockedLayout) -> list[int]:
+    """Bytes that the warps of a block exchange, and then the blocks of a cluster."""
+    places = part.bytes * prod(layout.extents[d] // layout.blocks[d] for d in part.kept)
+    senders = (prod(factors[d] for d in part.dims) for factors in (layout.warps, layout.blocks))
+    return [places * count for count in senders if count > 1]

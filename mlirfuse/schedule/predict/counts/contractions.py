@@ -1,4 +1,4 @@
-"""What the ops behind a contraction take on each tile of the result."""
+"""What the ops behind a contraction take on each tile of the result, and adding up the partial sums of a split."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from math import prod
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.stages import staged_arguments
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.model.contraction_registers import (
-    OTHER_REGISTERS,
-    accumulator_registers,
-    consumer_registers,
-)
 from mlirfuse.schedule.model.machine import PARTITIONS, WARPGROUP
+from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers, consumer_registers
 from mlirfuse.schedule.parts.contraction import SLICED
 from mlirfuse.schedule.predict.facts import DEPENDENT_CYCLES, INDEPENDENT
 
@@ -41,6 +37,10 @@ PARTS_AT_ONCE = 512
 
 PART_BYTES = 64
 """Bytes that a store takes as long as which writes a part of a sector, where results are not staged."""
+
+FLAGGED = 1.4
+"""Time of a flag-in-data exchange to that of plain stores and loads: half of its words are flags, and readers ask again
+until they have come."""
 
 
 def issue_seconds(grid: ContractionGrid) -> float:
@@ -122,3 +122,23 @@ def _loading_seconds(grid: ContractionGrid) -> float:
     at_once = ROLLED if contraction.consumer_groups > 1 else max(ROLLED, spare)
     parts = prod(grid.tile) / PART_ELEMENTS * unstaged
     return max(loads / at_once, parts / PARTS_AT_ONCE) * grid.machine.dram_latency
+
+
+def meeting_seconds(grid: ContractionGrid) -> float:
+    """Of all blocks of a tile: each stores a partial sum, and one of them, or each for a slice, reads these."""
+    contraction, machine = grid.contraction, grid.machine
+    if contraction.split == 1:
+        return 0.0
+    part = prod(grid.tile) * grid.problem.accumulator.bytes
+    stored = part / machine.dram_bandwidth_per_sm
+    if contraction.reduction == "cluster":
+        return 2 * machine.cluster_barrier + part / machine.dsmem_bandwidth_per_sm
+    if contraction.reduction in ("last_block", "serial"):
+        # One block reads what all have stored; in `serial` each reads what those before it have added up.
+        turns = contraction.split - 1 if contraction.reduction == "serial" else 1
+        waits = turns * (machine.message_latency + machine.atomic_latency)
+        return waits + stored + contraction.split * part / machine.dram_bandwidth_per_sm
+    exchanged = max(stored + part / machine.l2_bandwidth_per_sm, 2 * part * grid.blocks / machine.dram_bandwidth)
+    if contraction.reduction == "flagged":
+        return machine.message_latency + FLAGGED * exchanged
+    return machine.grid_barrier + machine.message_latency + machine.dram_latency + exchanged
