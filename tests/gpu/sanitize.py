@@ -32,6 +32,7 @@ from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
 from tests.gpu.contractions import test_convolution_calls as convolution_calls
 from tests.gpu.grid.test_protocols import protocol
 from tests.support.contractions.compositions import COMPOSITIONS
+from tests.support.contractions.packed import random_packed
 from tests.support.contractions.precisions import PreciseProduct
 from tests.support.contractions.products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 from tests.support.contractions.residuals import SCHEDULES as RESIDUAL_SCHEDULES
@@ -41,7 +42,10 @@ from tests.support.contractions.warpgroup_epilogues import epilogue_inputs
 from tests.support.contractions.warpgroup_schedules import cluster_schedule, warpgroup_schedule
 from tests.support.harnesses.compiling import row_schedule
 from tests.support.reductions.backward import BACKWARD
+from tests.support.reductions.nested import random_nested
 from tests.support.reductions.numerics import DTYPES, FAMILIES
+from tests.support.reductions.pairs import random_pairs
+from tests.support.views.sliced import random_reduced, random_sliced
 
 COLUMNS, ODD = 1000, 1001
 
@@ -248,6 +252,15 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         for kind in ("float16", "float32"):
             inputs = [np.ones(shape, kind) for shape in shapes]
             yield f"einsum {equation} of {kind}", mf.fuse(partial(mf.einsum, equation)), inputs
+    for seed in range(4):
+        for label, made in (
+            ("slices", random_sliced(seed)),
+            ("reduced slices", random_reduced(seed)),
+            ("pairs", random_pairs(seed)),
+            ("packed product", random_packed(seed)),
+            ("short reduction", random_nested(seed)),
+        ):
+            yield f"{label}, {seed}", mf.fuse(made.function), made.arrays()
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 

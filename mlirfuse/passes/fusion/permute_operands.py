@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 from typing import ClassVar
 
 from mlir import ir
@@ -13,10 +14,19 @@ from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.kernels import argument_attributes, functions, is_tile_program, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import BY_ROWS, GATHER, KERNEL, SCHEDULE
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.fusion.permuted_product import PermutedProduct, microseconds, permuted_product
 from mlirfuse.passes.kernels.host import calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice.contraction_choice import choose_contraction
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+
+LEAST_FILLED = 0.25
+"""Share of a product's tiles that is no padding, from which on it stays a product."""
 
 DOUBT = 1.25
 """Ratio of predicted times up to which a product stays one: predictions of other families than a product's may be off
@@ -55,7 +65,8 @@ class FusePermuteOperands(Pass):
                     continue
                 product = permuted_product(kernel, known)
                 if product is None:
-                    self._try_rows(kernel, remarks)
+                    if not _shares_an_operand(kernel, known):
+                        self._try_rows(kernel, remarks)
                 elif self._permute(product, remarks):
                     known = launches(module, function)
             order_host_ops(function)
@@ -67,6 +78,8 @@ class FusePermuteOperands(Pass):
         space, structures = kernel_space(kernel)
         contraction = contraction_in(space, structures)
         if contraction is None or len(contraction.pairs) > 1 or None in _known(kernel, space):
+            return
+        if _filled(kernel) > LEAST_FILLED:
             return
         in_place = microseconds(kernel)
         by_rows = microseconds(kernel, _reduce_by_rows, limit=in_place)
@@ -106,6 +119,29 @@ def _known(kernel: ir.Operation, space: IterationSpace) -> list[int | None]:
     """The extents of a kernel's loops, or what is expected of them."""
     expected = expected_extents(kernel, space) or (None,) * len(space.extents)
     return [hint if extent is None else extent for extent, hint in zip(space.extents, expected, strict=True)]
+
+
+def _shares_an_operand(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Operation]) -> bool:
+    """Whether another product reads what a kernel reads: both may be one kernel (`fuse-shared-operands`)."""
+    products = {call: each for call, each in known.items() if has_products(each)}
+    reads = {value for call, each in products.items() if each == kernel for value in call.operands}
+    return any(each != kernel and not reads.isdisjoint(call.operands) for call, each in products.items())
+
+
+def _filled(kernel: ir.Operation) -> float:
+    """The share of what the tiles of a contraction multiply that is no padding; 1 where there is no schedule."""
+    module = kernel.parent.operation
+    target = target_of_module(module)
+    try:
+        problem = kernel_problem(kernel)
+        assert isinstance(problem, ContractionProblem)  # it has a contraction
+        schedule = choose_contraction(problem, target, machine_of(target, device_of_module(module)))
+    except (PassError, ScheduleError):
+        return 1.0
+    part = schedule.contraction_part
+    m, n = schedule.tile[-2:][::-1] if part.swapped else schedule.tile[-2:]
+    pairs = ((problem.m or m, m), (problem.n or n, n), (problem.k, part.k))
+    return prod(extent / (-(-extent // side) * side) for extent, side in pairs)
 
 
 def _reduce_by_rows(kernel: ir.Operation) -> None:

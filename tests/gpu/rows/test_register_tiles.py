@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 @pytest.mark.parametrize("seed", range(30))
 def test_same_as_numpy(seed: int) -> None:
     case = random_pairs(seed, (2, 3, 16, 33, 64, 100, 130))
-    fn, arrays = case.function(), [cupy.asarray(array) for array in case.arrays()]
+    fn, arrays = case.function, [cupy.asarray(array) for array in case.arrays()]
     chosen = mf.fuse(fn)
     _check(chosen(*arrays), case)
     (compiled,) = chosen._compiled.values()

@@ -93,7 +93,7 @@ def test_same_results_of_shorter_steps(dtype):
     """Products that no tile leaves more registers: a thread copies fewer elements along k at once."""
     fn = mf.fuse(lambda x, w: mf.abs(x) @ mf.matrix_transpose(w + 2), target="sm_90a")
     rng = np.random.default_rng(0)
-    x, w = rng.uniform(0.1, 1, (9, 65)).astype(dtype), rng.uniform(0.1, 1, (31, 65)).astype(dtype)
+    x, w = rng.uniform(0.1, 1, (33, 129)).astype(dtype), rng.uniform(0.1, 1, (63, 129)).astype(dtype)
     lowered = fn.lower(mf.TensorSpec(x.shape, x.dtype), mf.TensorSpec(w.shape, w.dtype))
     again = without_spills(lowered._compile, _spilling(400, 5))
     (tried,) = again.attempts.values()
@@ -106,8 +106,8 @@ def test_same_results_of_shorter_steps(dtype):
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 def test_steps_of_one_element_of_batches_that_lie_innermost(dtype):
     """Rows of a step then lie together, but a vector along them would leave its only element along k."""
-    x = np.random.default_rng(0).integers(-2, 3, (64, 64, 3)).astype(dtype).T
-    w = np.random.default_rng(1).integers(-2, 3, (3, 64, 31)).astype(dtype)
+    x = np.random.default_rng(0).integers(-2, 3, (128, 128, 3)).astype(dtype).T
+    w = np.random.default_rng(1).integers(-2, 3, (3, 128, 93)).astype(dtype)
     specs = mf.TensorSpec(x.shape, x.dtype, align=8, strides=(1, None, None)), mf.TensorSpec(w.shape, w.dtype)
     fn = mf.fuse(mf.matmul, target="sm_90a")
     _, chosen = fn.lower(*specs)._compile({})

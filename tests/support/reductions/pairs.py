@@ -54,6 +54,7 @@ class Pairs:
             for lacking in self.lacking
         ]
 
+    @property
     def function(self) -> Any:
         """The formula, over mlirfuse or NumPy."""
         axes, form = self.axes, FORMS[self.form]
@@ -65,7 +66,7 @@ class Pairs:
 
     def expected(self) -> tuple[np.ndarray, ...]:
         """The results by NumPy."""
-        results = self.function()(*(a.astype(np.float64) for a in self.arrays()), np)
+        results = self.function(*(a.astype(np.float64) for a in self.arrays()), np)
         return results if isinstance(results, tuple) else (results,)
 
 
@@ -104,7 +105,7 @@ def register_tile_modules(
     shapes = [
         tuple(None if dynamic and d in kept and n > 1 else n for d, n in enumerate(a.shape)) for a in case.arrays()
     ]
-    lowered = mf.fuse(case.function(), target="sm_90a").lower(*(mf.TensorSpec(s, case.dtype) for s in shapes)).module
+    lowered = mf.fuse(case.function, target="sm_90a").lower(*(mf.TensorSpec(s, case.dtype) for s in shapes)).module
     with lowered.context:
         run_pipeline(lowered, pipeline.named("fuse-graph-pipeline"))
         found = list(kernels(lowered.operation))

@@ -88,7 +88,7 @@ def test_where_a_family_has_no_tiles_another_is_chosen() -> None:
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 def test_a_registered_family_multiplies(toy: InstructionFamily, stage: str) -> None:
-    product = Product(520, 500, 64, "nt", "float32" if toy is FMA else "float16")
+    product = Product(96, 200, 256, "nt", "float32" if toy is FMA else "float16")
     module = module_at(stage, product.fn, product.specs)
     text = str(module)
     assert ("fuse.warpgroup_mma" in text) == toy.is_asynchronous
@@ -99,7 +99,7 @@ def test_a_registered_family_multiplies(toy: InstructionFamily, stage: str) -> N
 
 
 def test_a_registered_family_compiles_to_ptx(toy: InstructionFamily) -> None:
-    product = Product(520, 500, 64, "nt", "float32" if toy is FMA else "float16")
+    product = Product(96, 200, 256, "nt", "float32" if toy is FMA else "float16")
     ptx = mf.fuse(product.fn, target="sm_90a").lower(*product.specs).compile().as_text("ptx")
     assert ("wgmma.mma_async" in ptx) == toy.is_asynchronous
 
