@@ -100,3 +100,12 @@ def test_lines_are_copied_by_tensor_maps(name: str, merged: int, monkeypatch: py
     assert "fuse.async_load" in str(module)
     (found,) = interpreter.run(module, "lambda", arrays, order="random", seed=1)
     assert (found == reference(LINES, *(array.astype(np.int64) for array in arrays))).all()
+
+
+def test_batches_of_rows_that_lie_apart() -> None:
+    """Merged groups are no view of them, and stay apart."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((4, 4, 2), (2, 2, 2)))
+    rows = x[::2, :1]
+    found = mf.fuse(lambda x, w: x @ w, target="interpret")(rows, w)
+    np.testing.assert_array_equal(np.asarray(found), rows @ w)
