@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, prod
+from math import prod
 
 from mlir import ir
 from mlir.dialects import func
@@ -13,11 +13,11 @@ from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.attributes import ALIGN, STRIDES, TARGET
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
-from mlirfuse.errors import PassError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.fusion.permuted_product import microseconds
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.graph.collapse_contractions import FuseCollapseContractions
+from mlirfuse.passes.graph.copy_reshaped import FuseCopyReshaped
 from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, cast_of, grouped_sum
 from mlirfuse.passes.groups.merged_groups import MergedGroups
 from mlirfuse.passes.kernels.collapse_dims import FuseCollapseDims
@@ -47,8 +47,7 @@ def least_microseconds(module: ir.Operation, found: GroupedSum, merge: tuple[int
 def microseconds_of(
     module: ir.Operation, function: ir.Operation, found: GroupedSum, merge: tuple[int, int] | None
 ) -> float:
-    """The predicted microseconds of the kernels that compute a sum in its memory order; infinite without kernels or a
-    schedule.
+    """The predicted microseconds of the kernels that compute a sum in its memory order; infinite without a schedule.
 
     Args:
         module: the module, which stays as it is.
@@ -65,11 +64,14 @@ def microseconds_of(
         alone = grouped_sum(op)
         assert isinstance(alone, GroupedSum)  # as the original is
         MergedGroups(alone, *merge).apply()
-    try:
-        for each in (FuseCollapseContractions(), FuseSegment(), FuseCollapseDims(), FuseScatterResults()):
-            each.run(trial.operation, Remarks())
-    except PassError:  # merged groups are no view of an argument whose strides run time has to say
-        return inf
+    for each in (
+        FuseCollapseContractions(),
+        FuseCopyReshaped(),
+        FuseSegment(),
+        FuseCollapseDims(),
+        FuseScatterResults(),
+    ):
+        each.run(trial.operation, Remarks())
     return sum(microseconds(kernel, waits=n > 0) for n, kernel in enumerate(list(kernels(trial.operation))))
 
 

@@ -21,12 +21,14 @@ from mlirfuse.passes.fusion.prologues import FusePrologues
 from mlirfuse.passes.fusion.recompute import FuseRecompute
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
+from mlirfuse.passes.graph.copy_reshaped import FuseCopyReshaped
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.support.rewriting import clone, defining_op, read_values
 from mlirfuse.tiling.kernel_signature import default_attributes
 
 FUSION: tuple[Pass, ...] = (
+    FuseCopyReshaped(),
     FuseSegment(),
     FuseHintExtents(),
     FuseMixOrderReduction(),

@@ -103,7 +103,7 @@ def test_lines_are_copied_by_tensor_maps(name: str, merged: int, monkeypatch: py
 
 
 def test_batches_of_rows_that_lie_apart() -> None:
-    """Merged groups are no view of them, and stay apart."""
+    """Merged groups are no view of them, and would need a copy."""
     rng = np.random.default_rng(0)
     x, w = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((4, 4, 2), (2, 2, 2)))
     rows = x[::2, :1]

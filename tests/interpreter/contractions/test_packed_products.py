@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,3 +40,16 @@ def test_as_chosen(seed: int) -> None:
     case = random_packed(seed)
     found = mf.fuse(case.function, target="interpret")(*case.arrays())
     np.testing.assert_array_equal(np.asarray(found, np.float64), case.expected())
+
+
+def test_rows_that_a_reshape_copies() -> None:
+    """The trial of both forms copies them, as the function does."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((4, 6, 10), (30, 24)))
+
+    def packed(x: Any, w: Any) -> Any:
+        h = x.reshape((4, 30)) @ w
+        return h[:, :12] * h[:, 12:]
+
+    rows = x[:, :, :5]
+    np.testing.assert_array_equal(np.asarray(mf.fuse(packed, target="interpret")(rows, w)), packed(rows, w))
