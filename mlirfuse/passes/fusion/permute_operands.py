@@ -117,7 +117,7 @@ class FusePermuteOperands(Pass):
 
 def _known(kernel: ir.Operation, space: IterationSpace) -> list[int | None]:
     """The extents of a kernel's loops, or what is expected of them."""
-    expected = expected_extents(kernel, space) or (None,) * len(space.extents)
+    expected = expected_extents(kernel, space)
     return [hint if extent is None else extent for extent, hint in zip(space.extents, expected, strict=True)]
 
 

@@ -30,7 +30,7 @@ from mlirfuse.passes.graph.sliced_ops import (
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
 from mlirfuse.support.dtypes import element_bytes
-from mlirfuse.support.rewriting import defining_op, erase, erase_dead
+from mlirfuse.support.rewriting import defining_op, erase_dead
 
 ASSUMED_EXTENT = 1024
 """An extent that is known at run time; it counts alike for a value and for its slices."""
@@ -173,10 +173,7 @@ class _Slices:
 
     def replace(self) -> None:
         """Computes the slices in place of slicing the value."""
-        sliced = SlicedOps()
-        for op, slice_ in self.slices.items():
-            op.results[0].replace_all_uses_with(sliced.of(*slice_))
-            erase(op)
+        SlicedOps().replace(self.slices)
 
     def _is_read_elsewhere(self, op: ir.Operation) -> bool:
         """Whether ops other than those that are computed on slices read the result of one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import KERNEL, OPERATION
 from mlirfuse.errors import PassError
-from mlirfuse.passes.graph.sliced_ops import Range, Ranges, SlicedOps, is_elementwise, readers, slices_of
+from mlirfuse.passes.graph.sliced_ops import Range, Ranges, SlicedOps, behind, is_elementwise, slices_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import clone, erase, erase_dead
 
@@ -57,11 +57,10 @@ class FuseReduceSlices(Pass):
         for function in functions(module):
             if KERNEL in function.attributes or not body(function) or is_tile_program(function):
                 continue
-            found = [value for value in _values(function) if _parts(value)]
+            found = [(value, ways[0]) for value in _values(function) if (ways := _parts(value))]
             if not found:
                 remarks.declined(self, "no array is read in equal slices that cover an axis", function)
-            for value in found:
-                axis, parts = _parts(value)[0]
+            for value, (axis, parts) in found:
                 reductions = _reductions(value, axis)
                 if isinstance(reductions, str):
                     remarks.declined(self, reductions, function)
@@ -149,20 +148,8 @@ def _reduction(structure: OpStructure, loop: int) -> Reduction | None:
 
 def _meet(slices: Sequence[ir.Operation], reductions: Sequence[ir.Operation]) -> bool:
     """Whether an op needs a slice and the result of a reduction."""
-    behind = [set(_behind(ops)) for ops in (slices, reductions)]
-    return not behind[0].isdisjoint(behind[1])
-
-
-def _behind(ops: Sequence[ir.Operation]) -> Iterator[ir.Operation]:
-    """The ops that need the results of some."""
-    seen: set[ir.Operation] = set()
-    open_ = list(ops)
-    while open_:
-        for reader in readers(open_.pop()):
-            if reader not in seen and reader.name == "linalg.generic":
-                seen.add(reader)
-                open_.append(reader)
-                yield reader
+    needing = [set(behind(ops, lambda op: op.name == "linalg.generic")) for ops in (slices, reductions)]
+    return not needing[0].isdisjoint(needing[1])
 
 
 def _reduce_parts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -15,7 +15,7 @@ from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.support.reshapes import reassociation
-from mlirfuse.support.rewriting import defining_op, ops_named
+from mlirfuse.support.rewriting import defining_op, erase, ops_named
 from mlirfuse.tiling.tiles import index
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -92,6 +92,12 @@ class SlicedOps:
         if (value, ranges) not in self._made:
             self._made[value, ranges] = self._build(value, ranges)
         return self._made[value, ranges]
+
+    def replace(self, slices: Mapping[ir.Operation, Value]) -> None:
+        """Puts slices of values in the place of ops that slice them, or reshapes of them, and erases these ops."""
+        for op, slice_ in slices.items():
+            op.results[0].replace_all_uses_with(self.of(*slice_))
+            erase(op)
 
     def sources(self, value: ir.Value, ranges: Ranges) -> list[Value] | None:
         """What a slice is computed of: slices of the operands of the op that makes the value, of which some may be
@@ -184,6 +190,18 @@ def readers(op: ir.Operation, is_view: Callable[[ir.Operation], bool] = is_resha
     for use in op.results[0].uses:
         user = use.owner.operation
         yield from readers(user, is_view) if is_view(user) else (user,)
+
+
+def behind(ops: Iterable[ir.Operation], takes: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
+    """The ops that need results of some, through reshapes, and through such ops alone as `takes` accepts."""
+    found: dict[ir.Operation, None] = {}
+    open_ = list(ops)
+    while open_:
+        for reader in readers(open_.pop()):
+            if reader not in found and takes(reader):
+                found[reader] = None
+                open_.append(reader)
+    return list(found)
 
 
 def slice_of(reader: ir.Operation, op: ir.Operation, sliced: SlicedOps) -> Value | None:

@@ -14,11 +14,11 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import extents_of
 from mlirfuse.dialect.attributes import KERNEL, OPERATION
-from mlirfuse.passes.graph.sliced_ops import SlicedOps, Value, is_elementwise, is_reshape, readers, slice_of
+from mlirfuse.passes.graph.sliced_ops import SlicedOps, Value, behind, is_elementwise, is_reshape, readers, slice_of
 from mlirfuse.passes.trials.trial import Trial
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
-from mlirfuse.support.rewriting import erase, erase_dead
+from mlirfuse.support.rewriting import erase_dead
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class _SlicedProducts:
         elements = sum(prod(extent or 1 for extent in extents_of(op.results[0])) for op in slices)
         if len(slices) < 2 or elements > prod(extent or 1 for extent in extents_of(product.results[0])):
             return None
-        return cls([product], slices, between, _elementwise_readers(slices))
+        return cls([product], slices, between, behind(slices, is_elementwise))
 
     def replace(self) -> None:
         """Multiplies for each slice."""
@@ -146,28 +146,13 @@ def _joined(found: Sequence[_SlicedProducts]) -> list[_SlicedProducts]:
 
 
 def _replace(slices: dict[ir.Operation, Value], products: Sequence[ir.Operation]) -> None:
-    sliced = SlicedOps(lambda op: op in products or is_elementwise(op))
-    for op, slice_ in slices.items():
-        op.results[0].replace_all_uses_with(sliced.of(*slice_))
-        erase(op)
+    SlicedOps(lambda op: op in products or is_elementwise(op)).replace(slices)
 
 
 def _is_product(op: ir.Operation) -> bool:
     """Whether an op multiplies and sums; not where fusion is off."""
     structure = structure_of(op) if op.name == "linalg.generic" and OPERATION not in op.attributes else None
     return structure is not None and product_of(structure) is not None
-
-
-def _elementwise_readers(slices: dict[ir.Operation, Value]) -> list[ir.Operation]:
-    """The elementwise ops that read slices, and read these ops' results."""
-    found: dict[ir.Operation, None] = {}
-    open_ = list(slices)
-    while open_:
-        for reader in readers(open_.pop()):
-            if is_elementwise(reader) and reader not in found:
-                found[reader] = None
-                open_.append(reader)
-    return list(found)
 
 
 def _views(op: ir.Operation) -> list[ir.Operation]:

@@ -17,7 +17,7 @@ from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, static_extents, structure_of
 from mlirfuse.dialect.attributes import KERNEL, OPERATION
 from mlirfuse.errors import PassError
-from mlirfuse.passes.graph.sliced_ops import Range, SlicedOps, is_elementwise, readers
+from mlirfuse.passes.graph.sliced_ops import Range, SlicedOps, behind, is_elementwise
 from mlirfuse.passes.trials.trial import Trial
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
@@ -143,10 +143,10 @@ class _ShortReduction:
 
     def ops(self, function: ir.Operation) -> set[ir.Operation]:
         """The reduction, the elementwise ops that it reads, and all that need its result but products."""
-        behind = _behind(self.op)
-        wanted = [value for op in (self.op, *behind) for value in op.operands]
+        needing = _behind(self.op)
+        wanted = [value for op in (self.op, *needing) for value in op.operands]
         before = {op for op in backward_slice(wanted, body(function)) if is_elementwise(op)}
-        return {self.op, *behind, *before}
+        return {self.op, *needing, *before}
 
     def unroll(self) -> None:
         """Replaces the reduction by an elementwise op on slices."""
@@ -204,15 +204,12 @@ class _ShortReduction:
 
 def _behind(op: ir.Operation) -> list[ir.Operation]:
     """The ops that need an op's result, but products and what needs these."""
-    found: dict[ir.Operation, None] = {}
-    open_ = [op]
-    while open_:
-        for reader in readers(open_.pop()):
-            structure = structure_of(reader) if reader.name == "linalg.generic" else None
-            if structure is not None and product_of(structure) is None and reader not in found:
-                found[reader] = None
-                open_.append(reader)
-    return list(found)
+    return behind([op], _computes)
+
+
+def _computes(op: ir.Operation) -> bool:
+    structure = structure_of(op) if op.name == "linalg.generic" else None
+    return structure is not None and product_of(structure) is None
 
 
 def _needing(op: ir.Operation) -> list[ir.Operation]:

@@ -122,8 +122,9 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     work.l1 = passes * moved.l1
     work.read = read + (work.l2_read - read) * missing(_slab(problem, extents), device.machine.l2_bytes)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
-    waits = add_window_elements(work, schedule, problem, clusters * steps * prod(layout.extents))
-    add_repeated(work, problem, clusters * steps * prod(layout.extents))
+    covered = clusters * steps * prod(layout.extents)
+    waits = add_window_elements(work, schedule, problem, covered)
+    add_repeated(work, problem, covered)
     add_shared_elements(work, problem, layout, steps)
     add_exchanges(work, exchanged, work.blocks)
     rounds = passes * max(1.0, steps / at_once)
