@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
 
-import mlirfuse as mf
-from mlirfuse.compiler.problems import problems_of
-from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.choice.records import RecordKey, on_trial
 from mlirfuse.schedule.rows.streamed import streamed_schedules
+from tests.support.gpu.trials import check_schedules
 from tests.support.reductions.streamed import random_case
 
 cupy = pytest.importorskip("cupy")
@@ -21,30 +16,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 @pytest.mark.parametrize("seed", range(30))
 def test_same_as_numpy(seed: int) -> None:
     case = random_case(seed, largest=1 << 22)
-    fn, host = case.function(), case.array()
+    host = case.array()
     array = cupy.asarray(np.ascontiguousarray(host.transpose(case.order))).transpose(np.argsort(case.order))
     assert array.strides == host.strides
-    chosen = mf.fuse(fn)
-    _check(chosen(array), case)
-    (compiled,) = chosen._compiled.values()
-    lowered = compiled.lowered
-    problems = problems_of(lowered)
-    if len(problems) != 1:
-        return
-    (problem,) = problems.values()
-    schedules = list(streamed_schedules(problem, lowered.target))
-    for schedule in random.Random(seed).sample(schedules, min(3, len(schedules))):
-        with on_trial(RecordKey(problem, lowered.target, lowered.device, "auto"), schedule):
-            try:
-                results = mf.fuse(fn)(array)
-            except ScheduleError as error:
-                if "spills" not in str(error):
-                    raise
-            else:
-                _check(results, case)
-
-
-def _check(results: object, case: object) -> None:
-    found = results if isinstance(results, tuple) else (results,)
-    for value, exact in zip(found, case.expected(), strict=True):
-        np.testing.assert_array_equal(value.get(), exact.astype(value.dtype))
+    check_schedules(case.function(), [array], case.expected(), streamed_schedules, seed)
