@@ -20,6 +20,11 @@ def functions(module: ir.Operation) -> Iterator[ir.Operation]:
             yield op.operation
 
 
+def host_functions(module: ir.Operation) -> list[ir.Operation]:
+    """The functions of a module that have ops on tensors, and are no kernels."""
+    return [f for f in functions(module) if KERNEL not in f.attributes and body(f) and not is_tile_program(f)]
+
+
 def host_function(module: ir.Operation) -> ir.Operation:
     """The first function that is neither a kernel nor the declaration of one, which calls the kernels."""
     return next(f for f in functions(module) if KERNEL not in f.attributes and LAUNCH not in f.attributes)

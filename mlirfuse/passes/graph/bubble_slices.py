@@ -10,10 +10,9 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.contractions.contraction import product_of
-from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import is_constant, structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view
-from mlirfuse.dialect.attributes import KERNEL
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
@@ -65,9 +64,7 @@ class FuseBubbleSlices(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         machine = machine_of(target_of_module(module), device_of_module(module))
-        for function in functions(module):
-            if KERNEL in function.attributes or not body(function) or is_tile_program(function):
-                continue
+        for function in host_functions(module):
             if next(_sliced(function), None) is None:
                 remarks.declined(self, "no result of an elementwise op is sliced", function)
             declined: set[ir.Operation] = set()  # these stay as they are: what is rewritten later stands before them

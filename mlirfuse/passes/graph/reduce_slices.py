@@ -11,9 +11,9 @@ from mlir.dialects import linalg
 
 from mlirfuse.analysis.arithmetic.combining import Combiner, combined, combiner_of
 from mlirfuse.analysis.contractions.contraction import product_of
-from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.dialect.attributes import KERNEL, OPERATION
+from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import PassError
 from mlirfuse.passes.graph.sliced_ops import Range, Ranges, SlicedOps, behind, is_elementwise, slices_of
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -54,9 +54,7 @@ class FuseReduceSlices(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for function in functions(module):
-            if KERNEL in function.attributes or not body(function) or is_tile_program(function):
-                continue
+        for function in host_functions(module):
             found = [(value, ways[0]) for value in _values(function) if (ways := _parts(value))]
             if not found:
                 remarks.declined(self, "no array is read in equal slices that cover an axis", function)

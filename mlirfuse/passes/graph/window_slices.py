@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import argument_attributes, body, functions, is_tile_program
+from mlirfuse.analysis.kernels import argument_attributes, body, host_functions
 from mlirfuse.analysis.memory.host_views import is_host_view
-from mlirfuse.dialect.attributes import KERNEL, OPERATION, STRIDES
+from mlirfuse.dialect.attributes import OPERATION, STRIDES
 from mlirfuse.dialect.gathered_view import Gather, gathered_view
 from mlirfuse.passes.graph.sliced_ops import SLICE, Range, Ranges, slices_of
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -43,9 +43,7 @@ class FuseWindowSlices(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for function in functions(module):
-            if KERNEL in function.attributes or not body(function) or is_tile_program(function):
-                continue
+        for function in host_functions(module):
             slices = [op for op in body(function) if op.name == SLICE]
             if not slices:
                 remarks.declined(self, "no array is sliced", function)

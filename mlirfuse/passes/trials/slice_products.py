@@ -10,10 +10,10 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import product_of
-from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import extents_of
-from mlirfuse.dialect.attributes import KERNEL, OPERATION
+from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.passes.graph.sliced_ops import SlicedOps, Value, behind, is_elementwise, is_reshape, readers, slice_of
 from mlirfuse.passes.trials.trial import Trial
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -54,9 +54,7 @@ class FuseSliceProducts(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for function in functions(module):
-            if KERNEL in function.attributes or not body(function) or is_tile_program(function):
-                continue
+        for function in host_functions(module):
             products = [op for op in body(function) if _is_product(op)]
             found = _joined([sliced for op in products if (sliced := _SlicedProducts.of(op)) is not None])
             if not found:

@@ -12,10 +12,10 @@ from mlir.dialects import linalg, tensor
 
 from mlirfuse.analysis.arithmetic.combining import Combiner, combined, combiner_of
 from mlirfuse.analysis.contractions.contraction import product_of
-from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, static_extents, structure_of
-from mlirfuse.dialect.attributes import KERNEL, OPERATION
+from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import PassError
 from mlirfuse.passes.graph.sliced_ops import Range, SlicedOps, behind, is_elementwise
 from mlirfuse.passes.trials.trial import Trial
@@ -67,9 +67,7 @@ class FuseUnrollReductions(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for function in functions(module):
-            if KERNEL in function.attributes or not body(function) or is_tile_program(function):
-                continue
+        for function in host_functions(module):
             found = [short for op in body(function) if (short := _ShortReduction.of(op)) is not None]
             if not found:
                 remarks.declined(self, "no reduction of a few elements feeds one over other loops", function)
