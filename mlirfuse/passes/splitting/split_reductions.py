@@ -19,6 +19,7 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
+from mlirfuse.passes.fusion.hint_extents import FuseHintExtents
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -63,6 +64,7 @@ class FuseSplitReductions(Pass):
             for call, kernel in launches(module, host).items():
                 while (reason := _obstacle(host, kernel) or self._loss(module, host, kernel)) is None:
                     firsts, call = _split_of(call, kernel).split()  # what is left may be split again
+                    FuseHintExtents().run(module, Remarks())
                     for first in firsts:
                         remarks.applied(self, f"{symbol(first)} reduces what {symbol(kernel)} uses", kernel)
                 remarks.declined(self, reason, kernel)
@@ -77,7 +79,7 @@ class FuseSplitReductions(Pass):
                 together = _microseconds(kernel, target, machine)
             least = _least_microseconds(kernel, machine)
             if together <= least:
-                return f"one kernel is predicted to take {together:.1f} us, reading the data twice {least:.1f} us"
+                return f"one kernel is predicted to take {together:.1f} us, what two move {least:.1f} us"
         copy = module.clone(ip=False)
         try:
             same = next(f for f in functions(copy) if symbol(f) == symbol(host))
@@ -85,6 +87,7 @@ class FuseSplitReductions(Pass):
             firsts, _ = _split_of(call, second).split()
             if self.always:
                 return None
+            FuseHintExtents().run(copy, Remarks())  # what is left reads results that have no hints yet
             apart = sum(_microseconds(part, target, machine) for part in (*firsts, second))
             if together < inf:
                 apart = least_of_two(kernel, second, apart, target, machine)
@@ -123,9 +126,13 @@ def _microseconds(kernel: ir.Operation, target: Target, machine: MachineModel) -
 
 
 def _least_microseconds(kernel: ir.Operation, machine: MachineModel) -> float:
-    """What two kernels take at least: their traffic, as both read what is reduced."""
+    """What two kernels take at least: their traffic, as both read what is reduced over the whole space."""
     problem = kernel_problem(kernel)
     assert isinstance(problem, Problem)  # no contraction
     problem = with_extents(problem)
-    bytes_moved = prod(extent or 1 for extent in problem.extents) * (problem.full_bytes + problem.read_bytes)
+    space, structures = kernel_space(kernel)
+    first = [op for group in first_reductions(space, structures) for op in group]
+    whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+    read_again = problem.read_bytes if any(whole <= set(space.loops[op]) for op in first) else 0
+    bytes_moved = prod(extent or 1 for extent in problem.extents) * (problem.full_bytes + read_again)
     return bytes_moved / machine.dram_bandwidth * 1e6

@@ -7,11 +7,11 @@ that still spill get the schedules of `low_registers.py`, so that a kernel spill
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import prod
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
@@ -21,6 +21,7 @@ from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.several import joined_schedule
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.registers import uncorrected_registers
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.problem import Problem
@@ -104,11 +105,9 @@ def _rows_again(
 ) -> Iterator[Schedule]:
     """The choices with corrected estimates, and relaxations of the last attempt.
 
-    More bytes are spilled than registers are lacking: a value may be stored several times. So estimates are corrected
-    by the root of what the bytes say first, and by all of it where that was not enough. Estimates of schedules of
-    another kind are not corrected.
+    Estimates of schedules of another kind are not corrected.
     """
-    factor = prod(attempt.lacking for attempt in attempts) ** min(1.0, len(attempts) / 2)
+    factor = _correction(attempts, problem)
     kinds = {kind_of(attempt.schedule) for attempt in attempts}
     with suppress(ScheduleError):  # of persistent loops that no registers are left for
         if grid_reduction == "auto":
@@ -123,6 +122,22 @@ def _rows_again(
     yield from thinner(last.schedule, problem)
 
 
+def _correction(attempts: Sequence[Attempt], problem: Problem) -> float:
+    """Registers that threads take to those that are estimated: the most of what attempts of one kind show.
+
+    More bytes are spilled than registers are lacking, as a value may be stored several times. So half of them count
+    where one schedule of a kind was tried, and all of them where that was not enough.
+    """
+    found, counts = 1.0, Counter(kind_of(attempt.schedule) for attempt in attempts if not attempt.refused)
+    for attempt in attempts:
+        if attempt.refused:
+            continue
+        share = min(1.0, counts[kind_of(attempt.schedule)] / 2)
+        wanted = attempt.registers + share * attempt.spilled / REGISTER_BYTES
+        found = max(found, wanted / (uncorrected_registers(attempt.schedule, problem) or attempt.registers))
+    return found
+
+
 def _lean_rows(
     attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str, legal: Legal
 ) -> Iterator[Schedule]:
@@ -133,12 +148,13 @@ def _lean_rows(
     fewest elements of all.
     """
     whole = [each.schedule for each in attempts if each.schedule.persistent_loop is None and not each.refused]
-    if whole and grid_reduction == "auto":
+    is_last = sum(not attempt.refused for attempt in attempts) >= MOST_AGAIN + MOST_LEAN
+    if whole and grid_reduction == "auto" and not is_last:
         least = min(schedule.layout.elements_per_thread for schedule in whole)
         if (fast := fastest_thin(problem, target, least // 2)) is not None:
             yield fast
     lean = [schedule for schedule in low_register_schedules(problem, target, grid_reduction) if legal(schedule)]
-    if sum(not attempt.refused for attempt in attempts) >= MOST_AGAIN + MOST_LEAN:
+    if is_last:
         lean.sort(key=lambda schedule: schedule.layout.elements_per_thread)
     alike = [each.schedule for each in attempts if each.schedule.blocks_per_sm == 1 and not each.refused]
     for schedule in lean:

@@ -22,7 +22,7 @@ from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
-Kind = tuple[str, bool, bool]
+Kind = tuple[object, ...]
 
 RESOLUTION = 1.02
 """Ratio of predicted times up to which they are equal: of equals the schedule is taken that moves the least through the
@@ -73,7 +73,8 @@ def faster_of_another_kind(
 
 def kind_of(schedule: Schedule) -> Kind:
     """What schedules have in common of which one tells how far the register estimates of the others are off."""
-    return schedule.persistence, schedule.persistent_loop is not None, schedule.grid_persistent is not None
+    loops = schedule.persistent_loop is not None, schedule.grid_persistent is not None
+    return schedule.persistence, schedule.order, schedule.shared_spill > 0, *loops
 
 
 @lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned

@@ -13,6 +13,7 @@ from mlirfuse.schedule.model.loops import padding, unrolled_rows
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, REGISTER_STEP, WARPGROUP, WARPGROUP_ROWS
 from mlirfuse.schedule.model.residency import registers_shared_out
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 HELD_REGISTERS = 96
@@ -104,6 +105,16 @@ sums are promoted after several steps."""
 def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, shared_spill: int = 0) -> int:
     """Estimated registers of a thread of a persistent kernel; see `Schedule` for the orders and for `shared_spill`."""
     return round(problem.register_scale * _uncorrected(problem, layout, order, shared_spill))
+
+
+def uncorrected_registers(schedule: Schedule, problem: Problem) -> int | None:
+    """The estimate for a schedule that assembler's reports have not corrected; None where there is no estimate."""
+    layout, loop = schedule.layout, schedule.persistent_loop
+    if loop is not None and problem.persistent_loop is not None:
+        return loop_registers(problem, problem.persistent_loop, layout, schedule.order, loop.columns)
+    if schedule.persistence != "registers" or schedule.grid_persistent is not None or not problem.reduced:
+        return None
+    return _uncorrected(problem, layout, schedule.order, schedule.shared_spill)
 
 
 def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, shared_spill: int) -> int:

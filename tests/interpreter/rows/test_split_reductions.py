@@ -122,3 +122,20 @@ def test_cliffs_are_seen(fn, shape: tuple[int, ...], kernels: int) -> None:
     compiled = mf.fuse(fn, target="sm_90a").lower(mf.TensorSpec(shape, "float32")).compile(choose_again=False)
     combining = sum("second" in name or "_parts" in name for name in compiled.infos)  # a grid's or parts' results
     assert len(compiled.infos) == kernels + combining
+
+
+def response_norm(x, w, b):
+    """Channels by their norms over an image, relative to the mean norm: a statistic of few numbers for many pixels."""
+    h = x.astype(mf.float32)
+    size = mf.sqrt(mf.sum(h * h, axis=1, keepdims=True))
+    return (w * (h * (size / (mf.mean(size, axis=-1, keepdims=True) + 1e-6))) + b + h).astype(x.dtype)
+
+
+@pytest.mark.parametrize("images", [64, None])
+def test_statistics_of_small_arrays_are_not_computed_for_every_row(images: int | None) -> None:
+    """The kernel of the statistic does not read the large array; hints tell of how many images it is."""
+    x = mf.TensorSpec((images, 784, 768), mf.bfloat16, hints=(64, None, None))
+    weights = [mf.TensorSpec(768, mf.float32)] * 2
+    compiled = mf.fuse(response_norm, target="sm_90a").lower(x, *weights).compile(choose_again=False)
+    names = [name.removesuffix("_kernel") for name in compiled.infos]
+    assert names == ["response_norm_0", "response_norm_1_reductions", "response_norm_1"]

@@ -22,6 +22,7 @@ from mlirfuse.schedule.choice.attempts import (
 from mlirfuse.schedule.choice.choice import choose_schedule, faster_of_another_kind, kind_of
 from mlirfuse.schedule.choice.contraction_choice import choose_contraction
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
+from mlirfuse.schedule.model.registers import uncorrected_registers
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import predict
@@ -93,6 +94,16 @@ def test_estimates_grow_by_the_factor():
     layout = choose_schedule(NORM, HOPPER).layout
     plain = registers_per_thread(NORM, layout, "breadth")
     assert registers_per_thread(replace(NORM, register_scale=1.5), layout, "breadth") == round(1.5 * plain)
+
+
+def test_half_of_what_one_schedule_spilled_is_lacking():
+    """Values may be stored several times: what a thread had, and half of the stored registers, is what it wanted."""
+    first = choose_schedule(NORM, HOPPER)
+    estimated = uncorrected_registers(first, NORM)
+    assert estimated is not None
+    again = choose_schedule_again([Attempt(first, 40, 248)], NORM, HOPPER, "auto", _legal(NORM))
+    factor = (40 + 248 / 8) / estimated
+    assert again == choose_schedule(replace(NORM, register_scale=factor), HOPPER)
 
 
 def test_roomier_gives_threads_what_was_lacking():
