@@ -10,7 +10,17 @@ from mlir import ir
 
 from mlirfuse.api.argument_specs import reasons, spec_text
 from mlirfuse.api.signature import Extents, Static
-from mlirfuse.api.variants import NO_CHOICE, Choice, Specs, Variants, without_hints
+from mlirfuse.api.variants import (
+    NO_CHOICE,
+    Choice,
+    Pool,
+    Specs,
+    Variants,
+    faster_by_numbers,
+    run_time_sources,
+    shapes_of,
+    without_hints,
+)
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.context import make_context
@@ -126,6 +136,10 @@ class Compilations:
         except ShapeError as error:
             raise extents.with_numbers(error) from None
         varies = pool is not None and not pool.of_products
+        if pool is not None and pool.is_second_pass(lowered):
+            made = self._by_numbers(pool, lowered, key, static, describe, context)
+            if made is not None:
+                return made
         if pool is not None and varies and pool.known:
             shared, why = pool.trial(lowered, expected)
             if shared is not None:
@@ -139,4 +153,26 @@ class Compilations:
                 return None
         number = len(pool.known) if pool is not None and varies else 1
         self.compiled[(*key, number) if number > 1 else key] = compiled
+        return compiled
+
+    def _by_numbers(
+        self,
+        pool: Pool,
+        lowered: Lowered,
+        key: tuple[Specs, Target, str | None, tuple[int, ...]],
+        static: Static,
+        describe: Callable[[Extents], Specs],
+        context: ir.Context,
+    ) -> Compiled | None:
+        """Compiles the function for the numbers of a call, where that is predicted to be much faster; else None."""
+        expected, target, device, copies = key
+        numbers = Static(static.needed | run_time_sources(expected), static.reordered)
+        specs = describe(Extents(numbers))
+        other = self.lower(specs, target, (), device, copies, static.reordered, self.dynamic_products, context)
+        if not (why := faster_by_numbers(lowered, other)):
+            return None
+        note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
+        compiled = replace(other, notes=(note, why)).compile()
+        self.count += 1
+        pool.by_numbers[tuple(shapes_of(expected))] = self.compiled[specs, target, device, copies] = compiled
         return compiled

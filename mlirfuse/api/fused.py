@@ -329,6 +329,8 @@ def fuse(
     - in reductions over leading dimensions other than the first ones in a row, such as `axis=1` or `axis=(0, 2)` of
       three dimensions, or that keep a dimension of dynamic extent (see `dynamic_reductions` for both);
     - in dimensions behind the first one that change their place in memory: the new last one, and others up to 128;
+    - in what is reduced over leading dimensions and needed along these again, as statistics of columns that normalise
+      them, for a few calls in which that is predicted to be much faster: one kernel may then hold a column on chip;
     - in matrix products (see `dynamic_products`), in slices, of all dimensions where slices of one array overlap, and
       where Python asks for the number, as in `if`, `range` and `int`. Arithmetic with `shape` is done at run time:
       `mf.sum(x, 0) / x.shape[0]` is one compilation.

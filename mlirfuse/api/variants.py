@@ -2,14 +2,18 @@
 
 Kernels with run-time extents are right for all of them, but were chosen for those of the call that compiled them
 (`fuse.extent_hints`). A call whose extents are of another magnitude shares them unless others are predicted to be much
-faster; how many variants there are is bounded. Rows and columns of products are numbers in the first call. Where a
-later call differs from it in one number, that one is known at run time from then on.
+faster; how many variants there are is bounded. What is reduced over run-time extents, and needed along these again,
+takes two passes over memory; a kernel for the numbers of a call may take one, and so a few calls get such kernels. Rows
+and columns of products are numbers in the first call. Where a later call differs from it in one number, that one is
+known at run time from then on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from mlirfuse.analysis.kernels import host_function
+from mlirfuse.analysis.second_pass import needs_second_pass
 from mlirfuse.api.signature import Source
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import ArgumentSpec, StaticSpec, TensorSpec
@@ -30,6 +34,9 @@ MOST_VARIANTS = 4
 
 Specs = tuple[ArgumentSpec, ...]
 Copies = tuple[int, ...]
+Shape = tuple[int, ...] | None
+"""Of an argument; None for a number."""
+
 Magnitudes = tuple[int, ...]
 """The number of bits of each run-time extent."""
 
@@ -43,12 +50,14 @@ class Pool:
         known: what was compiled.
         impossible: whether the function needs the extents as numbers for another purpose.
         decided: what serves extents of which magnitudes.
+        by_numbers: what was compiled for extents as numbers, by the shapes of the arguments.
     """
 
     of_products: bool = False
     known: list[Compiled] = field(default_factory=list)
     impossible: bool = False
     decided: dict[Magnitudes, Compiled] = field(default_factory=dict)
+    by_numbers: dict[tuple[Shape, ...], Compiled] = field(default_factory=dict)
     _times: KernelTimes | None = None
 
     def fastest(self, specs: Specs) -> Compiled | None:
@@ -56,6 +65,8 @@ class Pool:
 
         Of kernels without products, that is decided once for all extents of a magnitude, and may need a `trial`.
         """
+        if (found := self.by_numbers.get(tuple(shapes_of(specs)))) is not None:
+            return found
         if not self.known:
             return None
         if not self.of_products:
@@ -85,6 +96,11 @@ class Pool:
         if shared > OWN * own and shared - own > _launch(lowered):
             return None, f"kernels for other extents are predicted to take {shared / own:.1f} times as long"
         return self._decide(specs, nearest), ""
+
+    def is_second_pass(self, lowered: Lowered) -> bool:
+        """Whether kernels for extents as numbers may save a pass over memory, and there are few of them so far."""
+        few = not self.of_products and len(self.by_numbers) < MOST_VARIANTS
+        return few and needs_second_pass(host_function(lowered.module.operation))
 
     def take(self, specs: Specs, compiled: Compiled) -> None:
         """Keeps what was compiled for the extents that specs expect."""
@@ -189,9 +205,33 @@ class Variants:
         return NO_CHOICE if pool.impossible else Choice(sources, pool)
 
 
-def shapes_of(specs: Specs) -> list[tuple[int, ...] | None]:
+def faster_by_numbers(lowered: Lowered, by_numbers: Lowered) -> str:
+    """How much longer several kernels take that a function with run-time extents becomes than those for these numbers;
+    empty where that is little.
+    """
+    times = KernelTimes(lowered)
+    if times.count < 2:
+        return ""
+    own, other = times.compiled_now(), KernelTimes(by_numbers).compiled_now()
+    if own <= OWN * other or own - other <= _launch(lowered):
+        return ""
+    return f"kernels for run-time extents are predicted to take {own / other:.1f} times as long"
+
+
+def run_time_sources(specs: Specs) -> frozenset[Source]:
+    """The dimensions whose extents are known at run time."""
+    return frozenset(
+        (position, dim)
+        for position, spec in enumerate(specs)
+        if isinstance(spec, TensorSpec)
+        for dim, extent in enumerate(spec.shape)
+        if not isinstance(extent, int)
+    )
+
+
+def shapes_of(specs: Specs) -> list[Shape]:
     """The shape of each argument of a traced function, with the extents that are expected; None for a number."""
-    found = list[tuple[int, ...] | None]()
+    found = list[Shape]()
     for spec in specs:
         if isinstance(spec, TensorSpec):
             pairs = zip(spec.shape, spec.hints or (None,) * len(spec.shape), strict=True)

@@ -61,6 +61,7 @@ class Lowered:
     fast_math: bool = False
     tuned: bool = False
     device: str | None = None
+    _at_kernels: list[tuple[ir.Module, Remarks]] = field(default_factory=list, repr=False, compare=False)
 
     def as_text(self, stage: str = "linalg") -> str:
         """The text of a stage, as `Compiled.as_text`; compiles the function for stages after `linalg`."""
@@ -78,6 +79,13 @@ class Lowered:
             with module.context, ir.Location.unknown():
                 attach_attempts(host_function(module.operation), attempts)
         return module
+
+    def with_kernels(self) -> tuple[ir.Module, Remarks]:
+        """A copy of the module with kernels that have no schedules, which is made the first time; and the remarks."""
+        if not self._at_kernels:
+            self._at_kernels.append(_to_kernels(self, _FAST))
+        module, remarks = self._at_kernels[0]
+        return _copy(module), remarks
 
     def compile(self, *, choose_again: bool = True) -> Compiled:
         """Runs every pass and LLVM's backend; kernels that spill are compiled again with other schedules.
@@ -105,6 +113,14 @@ class Lowered:
     def _compile(self, attempts: Attempts) -> tuple[Compiled, Chosen]:
         """Compiles the function once, given the attempts before, and returns it with the schedule of each kernel."""
         return _Compilation(self)(attempts)
+
+
+def _to_kernels(lowered: Lowered, watch: Instrumentation) -> tuple[ir.Module, Remarks]:
+    """A module with kernels that have no schedules, and the remarks of the passes."""
+    module = lowered.module_with({})
+    with module.context:
+        text = pipeline.stage(pipeline.TO_KERNELS, fast_math=lowered.fast_math, tuned=lowered.tuned)
+        return module, run_pipeline(module, text, instrumentation=watch)
 
 
 class _Compilation:
@@ -149,11 +165,12 @@ class _Compilation:
         return compiled, chosen
 
     def _without_schedules(self) -> ir.Module:
-        """A module with kernels, which it makes the first time."""
+        """A module with kernels, verified after every pass where the interpreter runs them."""
+        if not self._interpreted:
+            module, self._remarks = self._lowered.with_kernels()
+            return module
         if self._kernels is None:
-            self._kernels = self._lowered.module_with({})
-            with self._kernels.context:
-                self._remarks = self._run(self._kernels, pipeline.TO_KERNELS)
+            self._kernels, self._remarks = _to_kernels(self._lowered, self._watch)
         return _copy(self._kernels)
 
     def _run(self, module: ir.Module, passes: str) -> Remarks:

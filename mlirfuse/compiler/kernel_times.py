@@ -28,6 +28,11 @@ class KernelTimes:
         self._problems = KernelProblems(lowered)
         self._target, self._machine = lowered.target, machine_of(lowered.target, lowered.device)
 
+    @property
+    def count(self) -> int:
+        """Kernels."""
+        return len(self._problems.of())
+
     def compiled_now(self) -> float:
         """Microseconds of the schedules that the function would be compiled with, for the extents that it expects."""
         schedules, problems = self._problems.schedules(), self._problems.of()

@@ -9,10 +9,10 @@ from mlir import ir
 from mlirfuse.analysis.kernels import argument_attributes, host_function, is_tile_program, kernels, symbol
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.compiler.compile import Lowered
-from mlirfuse.compiler.pipeline import ASSIGN, TO_KERNELS, stage
+from mlirfuse.compiler.pipeline import ASSIGN, stage
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute, hints_of
-from mlirfuse.passes.fusion.hint_extents import FuseHintExtents
+from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passmanager.base import Remarks
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.choice.records import AnyProblem
@@ -27,9 +27,7 @@ class KernelProblems:
     """
 
     def __init__(self, lowered: Lowered):
-        self._lowered, self._module = lowered, lowered.module_with({})
-        with self._module.context:
-            run_pipeline(self._module, stage(TO_KERNELS, fast_math=lowered.fast_math))
+        self._lowered, (self._module, _) = lowered, lowered.with_kernels()
 
     def of(self, shapes: Sequence[Sequence[int] | None] | None = None, *, given: bool = True) -> dict[str, AnyProblem]:
         """The problem of each kernel on tensors, by the kernel's name before it is tiled.

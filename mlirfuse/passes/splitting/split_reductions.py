@@ -19,7 +19,7 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.passes.fusion.hint_extents import FuseHintExtents
+from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions
 from mlirfuse.passmanager.base import Pass, Remarks

@@ -13,7 +13,6 @@ from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
-from mlirfuse.passes.fusion.hint_extents import FuseHintExtents
 from mlirfuse.passes.fusion.join_kernels import FuseJoinKernels
 from mlirfuse.passes.fusion.mix_order_reduction import FuseMixOrderReduction
 from mlirfuse.passes.fusion.permuted_product import microseconds
@@ -22,6 +21,7 @@ from mlirfuse.passes.fusion.recompute import FuseRecompute
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
 from mlirfuse.passes.graph.copy_reshaped import FuseCopyReshaped
+from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.support.rewriting import clone, defining_op, read_values

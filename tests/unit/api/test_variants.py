@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.api import compilations as variants
 from mlirfuse.api.argument_specs import numpy_specs
 from mlirfuse.api.variants import MOST_VARIANTS, OWN, Pool
 from mlirfuse.target import target_of
@@ -84,3 +85,36 @@ def test_the_first_call_decides_the_schedules(fn: Callable[..., Any]) -> None:
     """The same program with the same first call has the same kernels."""
     found = [called(mf.fuse(fn, target="sm_90a"), 777).schedules for _ in range(2)]
     assert found[0] == found[1]
+
+
+def deviation(x: Any) -> Any:
+    """Columns less their mean distance from the mean: each tile needs two reductions over the rows."""
+    d = mf.mean(mf.abs(x - mf.mean(x, axis=0, keepdims=True)), axis=0, keepdims=True)
+    return x - d
+
+
+def test_what_takes_a_second_pass_is_compiled_for_numbers_where_that_is_predicted_to_be_faster() -> None:
+    """Few rows fit the chip whole; of many, one kernel for any number serves as well."""
+    fused = mf.fuse(deviation, target="sm_90a")
+    wide = np.lib.stride_tricks.as_strided(np.zeros(8, np.float32), (122, 16384), (4 * 16384, 4), writeable=False)
+    few = fused._compile(lambda extents: numpy_specs([wide], extents, "x"), HOPPER)
+    assert len(few.schedules) == 1
+    assert "kernels for run-time extents are predicted to take" in few.lowered.notes[-1]
+    assert fused._compile(lambda extents: numpy_specs([wide], extents, "x"), HOPPER) is few
+    assert fused._compilations.count == 1
+
+
+def test_numbers_are_few() -> None:
+    fused = mf.fuse(deviation, target="sm_90a")
+    found = {}
+    for rows in range(100, 100 + 2 * MOST_VARIANTS):
+        array = np.lib.stride_tricks.as_strided(np.zeros(8, np.float32), (rows, 16384), (4 * 16384, 4), writeable=False)
+        found[rows] = fused._compile(lambda extents, array=array: numpy_specs([array], extents, "x"), HOPPER)
+    assert len({id(compiled) for compiled in found.values()}) == MOST_VARIANTS + 1
+    assert fused._compilations.count == MOST_VARIANTS + 1
+
+
+def test_sums_that_nothing_needs_again_stay_dynamic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "faster_by_numbers", lambda *_: pytest.fail("a trial"))
+    called(mf.fuse(column_sum, target="sm_90a"), 122)
+    called(mf.fuse(rms_norm, target="sm_90a"), 122)
