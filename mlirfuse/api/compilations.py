@@ -136,7 +136,7 @@ class Compilations:
         except ShapeError as error:
             raise extents.with_numbers(error) from None
         varies = pool is not None and not pool.of_products
-        if pool is not None and pool.is_second_pass(lowered):
+        if pool is not None and pool.may_save_a_pass(lowered, expected):
             made = self._by_numbers(pool, lowered, key, static, describe, context)
             if made is not None:
                 return made

@@ -11,6 +11,7 @@ known at run time from then on.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from mlirfuse.analysis.kernels import host_function
 from mlirfuse.analysis.second_pass import needs_second_pass
@@ -21,7 +22,7 @@ from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.kernel_times import KernelTimes
 from mlirfuse.compiler.predicted import Shapes
 from mlirfuse.machine import machine_of
-from mlirfuse.target import Target
+from mlirfuse.target import SECTOR, Target
 
 EQUAL = 1.1
 """Ratio of two predictions up to which one kernel of a product serves as well as another."""
@@ -97,10 +98,15 @@ class Pool:
             return None, f"kernels for other extents are predicted to take {shared / own:.1f} times as long"
         return self._decide(specs, nearest), ""
 
-    def is_second_pass(self, lowered: Lowered) -> bool:
-        """Whether kernels for extents as numbers may save a pass over memory, and there are few of them so far."""
+    def may_save_a_pass(self, lowered: Lowered, specs: Specs) -> bool:
+        """Whether kernels for extents as numbers may read memory once less, and there are few of them so far.
+
+        The largest cluster then holds all of a sector's columns along the extents that are known at run time.
+        """
+        target = lowered.target
+        held = max(map(_at_run_time, specs)) * SECTOR <= target.max_cluster * target.shared_per_sm
         few = not self.of_products and len(self.by_numbers) < MOST_VARIANTS
-        return few and needs_second_pass(host_function(lowered.module.operation))
+        return few and held and needs_second_pass(host_function(lowered.module.operation))
 
     def take(self, specs: Specs, compiled: Compiled) -> None:
         """Keeps what was compiled for the extents that specs expect."""
@@ -254,6 +260,13 @@ def _magnitudes(specs: Specs) -> Magnitudes:
         for n, hint in zip(spec.shape, spec.hints, strict=True)
         if not isinstance(n, int)
     )
+
+
+def _at_run_time(spec: ArgumentSpec) -> int:
+    """Elements of an argument along the extents that are known at run time, as they are expected."""
+    if not isinstance(spec, TensorSpec) or spec.hints is None:
+        return 1
+    return prod(hint or 1 for n, hint in zip(spec.shape, spec.hints, strict=True) if not isinstance(n, int))
 
 
 def _launch(lowered: Lowered) -> float:
