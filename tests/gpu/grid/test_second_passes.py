@@ -25,7 +25,7 @@ def deviation(xp: Any, x: Any) -> Any:
 
 
 def test_numbers_of_rows_take_turns() -> None:
-    """Few calls get kernels for their numbers, and further ones share one for any; all are right, also when repeated."""
+    """Few calls get kernels for their numbers, and further ones share one for any; all are right, again too."""
     fused = mf.fuse(lambda x: deviation(mf, x))
     sizes = (64, 100, 5, 129, 300, 77, 5000)
     for rows in (*sizes, *sizes):
