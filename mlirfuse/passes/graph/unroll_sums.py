@@ -33,9 +33,10 @@ class FuseUnrollSums(Pass):
     Requires functions of tensor ops with static extents. A sum of products over a `fuse.gathered_view` is unrolled
     where it has few terms, where no loop of the result belongs to one operand alone, so that no operand's elements are
     used twice as a matrix product would, and where neighbours in memory are neighbours in the result and not in the
-    sum. Each term reads two views of fixed taps. The other operand is first copied with the taps outermost, for its
-    channels to be neighbours too. It may have loops of its own of which a view of the result reads one at each place,
-    as the data gradient of a strided convolution has taps for each residue class of a pixel.
+    sum. Each term reads two views of fixed taps: a thread reads all taps of its channels, so that it does not matter
+    that the channels of one tap lie apart. The other operand may have loops of its own of which a view of the result
+    reads one at each place, as the data gradient of a strided convolution has taps for each residue class of a pixel;
+    it is then copied first, with taps and classes outermost, as a thread reads one class.
 
     ```mlir
     %windows = "fuse.gathered_view"(%x) {map = affine_map<(n, p, g, r) -> (n, p + r - 1, g)>, ...}
@@ -43,7 +44,7 @@ class FuseUnrollSums(Pass):
     ```
     becomes
     ```mlir
-    %w0 = linalg.generic ... ins(%w : tensor<96x3xf32>) outs(... : tensor<3x96xf32>)
+    %w0 = "fuse.gathered_view"(%w) {map = affine_map<(g) -> (g, 0)>, ...}
     %x0 = "fuse.gathered_view"(%x) {map = affine_map<(n, p, g) -> (n, p - 1, g)>, ...}
     %x1 = "fuse.gathered_view"(%x) {map = affine_map<(n, p, g) -> (n, p, g)>, ...}
     ...
@@ -105,7 +106,9 @@ def _unroll(structure: OpStructure) -> str | None:
     if dim is None or left[dim] not in result:
         return "neighbours in memory are not neighbours in the result"
     with ir.InsertionPoint(op), op.location:
-        weights, kept = _outermost(op.operands[1], right, [*summed, *sorted(classes)])
+        weights, kept = op.operands[1], list(right)
+        if classes:
+            weights, kept = _outermost(weights, right, [*summed, *sorted(classes)])
         new = _elementwise(structure, maker, left, weights, kept, summed, extents)
     op.results[0].replace_all_uses_with(new)
     erase(op)

@@ -243,16 +243,17 @@ def depthwise(x: Any, w: Any) -> Any:
 
 
 def test_a_thread_loads_overlapping_windows_once() -> None:
-    """Two rows of 4 outputs a thread: 4 rows of 6 elements, and 9 of the filter, in place of 9 times 8 and 9."""
+    """Two rows of 4 outputs a thread: 4 rows of 6 elements in place of 9 times 8; and 9 taps of each of 8 channels."""
     rng = np.random.default_rng(5)
     case = Case(2, (8, 16), 16, 16, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 16)
     x, w, _ = (integers(rng, shape, np.float16) // 2 for shape in case.shapes)
     ones = (1, 1, 1, 1)
     layout = BlockedLayout((1, 1, 1, 8), (1, 4, 4, 2), ones, ones, ones, run=(1, 2, 4, 1))
-    schedules = {"depthwise_1": Schedule((1, 8, 16, 16), layout)}
+    schedules = {"depthwise_0": Schedule((1, 8, 16, 16), layout)}
     module = module_at("gpu", depthwise, specs_of([x, w]), schedules)
-    kernel = str(module).split("gpu.module @depthwise_1_kernel")[1]
-    assert kernel.count("vector.load") + kernel.count("vector.maskedload") == 4 * 6 + 9
+    kernel = str(module).split("gpu.module @depthwise_0_kernel")[1]
+    assert kernel.count("vector.load") + kernel.count("vector.maskedload") == 4 * 6
+    assert kernel.count("memref.load") == 9 * 8
     (found,) = interpreter.run(module, "depthwise", [x, w], order="random", seed=1)
     assert (found == forward(case, x.astype(np.int64), w.astype(np.int64))).all()
 
