@@ -202,6 +202,26 @@ class BlockedLayout:
         repeats[inner] = -(-repeats[inner] // senders)
         return replace(self, warps=tuple(warps), repeats=tuple(repeats))
 
+    def threads_along(self, dim: int) -> int:
+        """Threads of a block that have different elements of a dimension."""
+        return self.lanes[dim] * self.warps[dim]
+
+    def of_threads(self, dims: Collection[int]) -> BlockedLayout:
+        """The layout of a tile with one element for each thread along some dimensions."""
+
+        def alone(factors: tuple[int, ...]) -> tuple[int, ...]:
+            found = tuple(1 if d in dims else n for d, n in enumerate(factors))
+            return found if max(found, default=1) > 1 else ()
+
+        ones = (1,) * self.rank
+        return replace(
+            self,
+            vector=alone(self.vector) or ones,
+            repeats=alone(self.repeats) or ones,
+            inner=alone(self.inner),
+            run=alone(self.run),
+        )
+
     def check(self, tile: tuple[int, ...]) -> str | None:
         """What makes this layout illegal for a tile of these extents, or None."""
         return _problem(self, tile)

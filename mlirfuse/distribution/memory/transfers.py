@@ -23,6 +23,7 @@ from mlirfuse.distribution.memory.flat_tiles import flat_group, read_flat, write
 from mlirfuse.distribution.memory.packed_accesses import Packing, fragment_of, load_run, packing_of, runs_of, store_run
 from mlirfuse.distribution.memory.paired_stores import exchange, store_exchanged, stores_pairs
 from mlirfuse.distribution.memory.rematerialized_addresses import rematerialized_address
+from mlirfuse.distribution.memory.run_reads import read_by_runs, run_reads_of
 from mlirfuse.distribution.memory.transposed_stores import batches, lanes_that_transpose, store_transposed, transpose
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat, widen
 from mlirfuse.distribution.threads.guard import Guard, both
@@ -63,18 +64,21 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
         d.tiles[op.results[0]] = tile
         return
     packing = packing_of(d, op, buffer, offsets, list(range(d.layout.rank)), tile, access.wide)
-    loaded: dict[tuple[int, ...], ir.Value] = {}
+    loaded, indices_of = dict[tuple[int, ...], ir.Value](), _clamped(d, tile, access)
 
     def make(key: Key) -> ir.Value:
         coordinates = tuple(key[n] if n is not None else 0 for n in access.dims)
         if coordinates not in loaded and access.type.memory_space is not None:
             loaded[coordinates] = _load_own(d, tile, key, access, bounds)
         elif coordinates not in loaded:
-            indices = [clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
-            loaded[coordinates] = load(access, indices, tile.width)
+            loaded[coordinates] = load(access, indices_of(key), tile.width)
         return loaded[coordinates]
 
-    tile.make = make if packing is None or OWN in op.attributes else _packed_reads(d, tile, packing)
+    tile.make = make
+    if packing is not None and OWN not in op.attributes:
+        tile.make = _packed_reads(d, tile, packing)
+    elif OWN not in op.attributes and (runs := run_reads_of(d, access, tile)) is not None:
+        tile.make = read_by_runs(runs, tile, _clamped(d, tile, runs.access))
     d.tiles[op.results[0]] = tile
     # Data that many blocks read is in a cache and can be loaded at its use; other loads start as early as possible, and
     # data that the kernel also writes is read at its place in the program.
@@ -89,16 +93,21 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
 
 def _packed_reads(d: Distributor, tile: Fragments, packing: Packing) -> Callable[[Key], ir.Value]:
     """A function that makes fragments of the runs of memory that they are part of."""
-    bounds, runs = Bounds(packing), dict[Key, list[ir.Value]]()
+    indices_of, runs = _clamped(d, tile, packing), dict[Key, list[ir.Value]]()
 
     def make(key: Key) -> ir.Value:
         run = packing.run_of(tile, key)
         if run not in runs:
-            indices = [clamped_index(d, tile, run, packing, axis, bounds) for axis in range(len(packing.dims))]
-            runs[run] = load_run(packing, indices)
+            runs[run] = load_run(packing, indices_of(run))
         return fragment_of(packing, tile, key, runs[run])
 
     return make
+
+
+def _clamped(d: Distributor, tile: Fragments, access: Access | Packing) -> Callable[[Key], list[ir.Value]]:
+    """A function that makes the indices of a fragment's first element, see `clamped_index`."""
+    bounds = Bounds(access)
+    return lambda key: [clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
 
 
 def _own_copies(d: Distributor, access: Access) -> list[ir.Value]:

@@ -29,6 +29,10 @@ ANCHORS = {name for name, definition in OPS.items() if definition.needs_layout} 
 """Ops where a layout is a decision: they touch memory or other threads. All others work in their operands' layout."""
 
 
+MASKS = {"vector.constant_mask", "vector.create_mask"}
+"""Ops without an operand whose layout they could take, where a kernel has several."""
+
+
 @dataclass(frozen=True)
 class FuseAssignLayouts(Pass):
     """Puts the schedule's layout on every op of a tile program at which data moves between threads or memory.
@@ -38,6 +42,9 @@ class FuseAssignLayouts(Pass):
     beyond the tile are padding. Elementwise ops carry no layout, as they work in the layout of their operands, nor do
     the operands of a contraction, of which each thread loads the elements that its accumulators need. Ops with a layout
     keep it; a loop around tiles of several layouts is marked with that of the tiles that it carries.
+
+    What each thread reduces of its own (`fuse.thread_reduce`), and what is made of that, has a layout with one element
+    for each thread along the reduced dimensions.
 
     The partial results of a block of a persistent loop are stored in a reduce-scatter layout where several warps have
     reduced them: each warp keeps and stores a distinct slice of the result. In the tile's layout every warp would have
@@ -68,6 +75,11 @@ class FuseAssignLayouts(Pass):
             # Not in depth-first order, where values that are loaded ahead would then be computed at once.
             if schedule.persistent_loop is not None and schedule.order == "breadth":
                 _reduce_scatter(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
+            own = [op for op in ops if op.name == "fuse.thread_reduce"]
+            loops = {op.parent.operation for op in own}
+            anchors += [op for op in ops if op.name in MASKS and op.parent.operation in loops]
+            for op in own:
+                _assign(schedule.layout.of_threads(reduced_dims(op)), [op, *_readers(op)])
             rest = [op for op in anchors if LAYOUT not in op.attributes]
             _assign(schedule.layout, rest)
             _mark_mixed_regions(ops, rest)
@@ -79,6 +91,29 @@ def _second_stage_layout(schedule: Schedule) -> BlockedLayout | None:
     if schedule.persistent_loop is not None:
         return schedule.persistent_loop.second_stage_layout
     return None if schedule.contraction is None else schedule.contraction.second_stage_layout
+
+
+def _readers(reduction: ir.Operation) -> list[ir.Operation]:
+    """The anchors that read a reduction's result, which loops carry, and what these make of it."""
+    found: dict[ir.Operation, None] = {}
+    waiting, seen = list(reduction.results), set[ir.Value]()
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            op = use.owner.operation
+            if op.name in ANCHORS:
+                found[op] = None
+            if op.name == "scf.yield":
+                waiting.append(op.parent.results[use.operand_number])
+            elif op.name == "scf.for":  # its first operands are the bounds and the step
+                waiting += [op.results[use.operand_number - 3]]
+                waiting += [op.regions[0].blocks[0].arguments[use.operand_number - 2]]
+            elif not list(op.regions):
+                waiting += list(op.results)
+    return [op for op in found if LAYOUT not in op.attributes and op != reduction]
 
 
 def _reduce_scatter(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
@@ -103,7 +138,8 @@ def _mark_mixed_regions(ops: Sequence[ir.Operation], anchors: Sequence[ir.Operat
             continue
         inside = [op for op in nested(around) if LAYOUT in op.attributes]
         if len({op.attributes[LAYOUT] for op in inside}) > 1:
-            around.attributes[LAYOUT] = next(op for op in inside if op in anchors).attributes[LAYOUT]
+            carried = [op for op in inside if op.name == "fuse.thread_reduce"]
+            around.attributes[LAYOUT] = [*carried, *(op for op in inside if op in anchors)][0].attributes[LAYOUT]
 
 
 def _assign(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
@@ -124,10 +160,10 @@ def _held(tile: tuple[int, ...], layout: BlockedLayout) -> tuple[int, ...]:
 
 
 def _tile_extents(op: ir.Operation) -> tuple[int, ...]:
-    """Extents of the widest vector that an op reads or makes; of a contraction, those of its accumulators."""
+    """Extents of the widest vector that an op reads or makes; of what has accumulators, those of these."""
     if op.name == "fuse.copy_fragments":
         return tuple(ir.DenseI64ArrayAttr(op.attributes["tile"]))
-    if op.name == "vector.contract":
+    if op.name in ("vector.contract", "fuse.thread_reduce"):
         return tuple(ir.VectorType(op.results[0].type).shape)
     types = [v.type for v in [*op.operands, *op.results] if isinstance(v.type, ir.VectorType)]
     return max((tuple(t.shape) for t in types), key=lambda extents: len(extents))

@@ -18,7 +18,7 @@ def is_tile(value: ir.Value) -> bool:
 
 def reduced_dims(reduction: ir.Operation) -> frozenset[int]:
     """The dimensions of its tile that a reduction combines."""
-    name = "dims" if reduction.name in JOINT_REDUCTIONS else "reduction_dims"
+    name = "reduction_dims" if reduction.name == "vector.multi_reduction" else "dims"
     return frozenset(ir.DenseI64ArrayAttr(reduction.attributes[name]))
 
 

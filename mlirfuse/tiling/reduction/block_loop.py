@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, scf
 
-from mlirfuse.analysis.arithmetic.combining import combiner_of, joins_addition
+from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.grid_reduction import GridReduction
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.order import by_reduction_depth
@@ -17,13 +17,12 @@ from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import Count, KernelFrame, count_expr, dynamic_extent, ragged_dims, tile_offsets
+from mlirfuse.tiling.reduction.accumulators import Accumulators
 from mlirfuse.tiling.reduction.block_tiles import consecutive_tiles, in_slice
 from mlirfuse.tiling.reduction.compensated_sums import CompensatedSums
 from mlirfuse.tiling.reduction.reduction_ops import (
     apply,
-    combine,
     mask_of,
-    masked,
     neutral_scalar,
     neutral_tile,
     partial_dims,
@@ -107,6 +106,11 @@ class BlockLoop:
         return CompensatedSums(self.period, tuple(sums) if adds_up else ())
 
     @property
+    def _accumulators(self) -> Accumulators:
+        reductions = (*self.plan.reductions, *(s for s in self.plan.tile if s.reduction_loops))
+        return Accumulators(self.space, self.schedule, frozenset(self.plan.outer_dims), reductions)
+
+    @property
     def early_accumulators(self) -> bool:
         """Whether elements are accumulated as soon as they are computed, instead of after the tile's results.
 
@@ -123,7 +127,7 @@ class BlockLoop:
         self._read_columns(transfers)
         for s in self.plan.column:
             column.emit(s)
-        partials = [neutral_tile(s, self._extents(s)) for s in self.plan.reductions]
+        partials = [neutral_tile(s, self._accumulators.extents(s)) for s in self.plan.reductions]
         # All blocks store equally many partials in their loops: as many as the tiles that every block has allow.
         periods = index(0)
         if self._stores_each_period:
@@ -344,32 +348,13 @@ class BlockLoop:
             ordered = by_reduction_depth(ordered)
         for s in ordered:
             if s.op in carried:
-                carried[s.op] = self._add(s, emitter, carried[s.op], mask)
+                carried[s.op] = self._accumulators.add(s, emitter, carried[s.op], mask, restarted=bool(self.period))
             else:
                 emitter.emit(s)
         for value, buffer in self.frame.results:
             if value in computed:
                 emitter.write(value, buffer)
         return list(carried.values())
-
-    def _add(self, s: OpStructure, emitter: TileEmitter, partial: ir.Value, mask: ir.Value | None) -> ir.Value:
-        """A reduction's accumulator combined with a tile's elements.
-
-        The rows that a thread is unrolled over are reduced first, so that a thread keeps one accumulator for them.
-        Products are multiplied and added to it in one instruction each, unless periods keep sums short.
-        """
-        alone = self._alone(s)
-        if not alone:
-            return combine(s, partial, emitter.combine_input(s), mask)
-        elements = masked(s, emitter.combine_input(s), mask)
-        if mask is None and not self.period and joins_addition(combiner_of(s).element):
-            return emitter.reduce(s, elements, partial, alone)
-        return combine(s, partial, emitter.reduce(s, elements, neutral_scalar(s), alone), None)
-
-    def _alone(self, s: OpStructure) -> frozenset[int]:
-        """The reduced dimensions of which one thread holds all of a tile, if that is several elements; or else none."""
-        alone = frozenset(d for d in self.space.reduced[s.op] if self.schedule.layout.is_alone([d]))
-        return alone if any(self.tile[d] > 1 for d in alone) else frozenset()
 
     def _inside(self, transfers: TileTransfers) -> ir.Value | None:
         """Mask of a tile's elements in bounds of the looped dimensions; None if the tile is always whole.
@@ -386,11 +371,6 @@ class BlockLoop:
     def _extent(self, dim: int) -> ir.Value:
         extent = self.space.extents[dim]
         return dynamic_extent(self.space, dim, self.frame.buffers) if extent is None else index(extent)
-
-    def _extents(self, s: OpStructure) -> Shape:
-        """Extents of the tile that is carried for a reduction."""
-        dims = {d for d in self.space.loops[s.op] if d is not None} - self._alone(s)
-        return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
 
     def _store_partial(self, s: OpStructure, partial: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
         """Stores a reduction's partial in its workspace row, or adds it atomically."""

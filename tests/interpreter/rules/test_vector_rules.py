@@ -63,6 +63,10 @@ def apply(run_threads, body: str, result: np.ndarray, source: np.ndarray = X) ->
         ("%m = vector.shape_cast %x : vector<8xf32> to vector<2x4xf32>\n"
          "%z = arith.constant dense<1.0> : vector<2xf32>\n"
          "%r = vector.multi_reduction <mul>, %m, %z [1] : vector<2x4xf32> to vector<2xf32>", [24, 1680]),
+        ("%z = arith.constant dense<1.0> : vector<2xf32>\n"
+         "%r = \"fuse.thread_reduce\"(%x, %z) {dims = array<i64: 0>, kind = #vector.kind<add>,"
+         " neighbours = array<i64: 2>} : (vector<8xf32>, vector<2xf32>) -> vector<2xf32>",
+         [1 + 1 + 2 + 5 + 6, 1 + 3 + 4 + 7 + 8]),
     ],
 )  # fmt: skip
 def test_one_thread(run_threads, body, expected):

@@ -44,6 +44,15 @@ def test_warps_that_reduce_a_tile_have_its_reductions_apart() -> None:
     assert LAYOUT.apart([0]) is None  # blocks of a cluster hold the tile
 
 
+def test_one_element_for_each_thread() -> None:
+    tile = BlockedLayout((1, 1, 4), (2, 4, 4), (2, 1, 1), (3, 2, 1), (1, 1, 1), run=(1, 2, 1))
+    threads = tile.of_threads([1, 2])
+    assert threads == BlockedLayout((1, 1, 1), (2, 4, 4), (2, 1, 1), (3, 1, 1), (1, 1, 1))
+    assert threads.extents == (12, tile.threads_along(1), tile.threads_along(2)) == (12, 4, 4)
+    assert tile.of_threads([0]).run == tile.run
+    assert tile.of_threads([0]).extents == (tile.threads_along(0), *tile.extents[1:])
+
+
 def test_the_accumulators_of_a_wgmma_are_a_blocked_layout() -> None:
     """PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16": element i of thread t of a warpgroup."""
     layout = BlockedLayout((1, 2), (8, 4), (4, 1), (1, 8), (1, 1), (2, 1))

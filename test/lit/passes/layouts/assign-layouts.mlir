@@ -94,3 +94,42 @@ func.func private @reduce_scatter(%x: memref<2x256xf32>, %some: i1, %y: memref<2
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+// What threads reduce of their own, and what becomes of it, has one element for each thread; a mask has the layout of
+// the tile that it is for, and the loop that of what it carries.
+// CHECK-LABEL: func.func private @thread_sums(
+// CHECK: scf.for
+// CHECK: vector.transfer_read {{.*}}vector = array<i64: 1, 4>
+// CHECK: vector.create_mask {{.*}}vector = array<i64: 1, 4>
+// CHECK: "fuse.thread_reduce"{{.*}}repeats = array<i64: 2, 1>, vector = array<i64: 1, 1>, warps = array<i64: 1, 2>
+// CHECK: } {fuse.layout = {{.*}}vector = array<i64: 1, 1>
+// CHECK: vector.multi_reduction {{.*}}vector = array<i64: 1, 1>
+// CHECK: vector.transfer_write {{.*}}vector = array<i64: 1, 1>
+func.func private @thread_sums(%x: memref<2x?xf32>, %y: memref<2xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c256 = arith.constant 256 : index
+    %n = memref.dim %x, %c1 : memref<2x?xf32>
+    %pad = arith.constant 0.0 : f32
+    %none = arith.constant dense<0.0> : vector<2x256xf32>
+    %zero = arith.constant dense<0.0> : vector<2x64xf32>
+    %start = arith.constant dense<0.0> : vector<2xf32>
+    %0 = scf.for %i = %c0 to %n step %c256 iter_args(%acc = %zero) -> (vector<2x64xf32>) {
+      %1 = vector.transfer_read %x[%c0, %i], %pad {in_bounds = [true, false]} : memref<2x?xf32>, vector<2x256xf32>
+      %left = arith.subi %n, %i : index
+      %mask = vector.create_mask %c2, %left : vector<2x256xi1>
+      %2 = arith.select %mask, %1, %none : vector<2x256xi1>, vector<2x256xf32>
+      %3 = "fuse.thread_reduce"(%2, %acc) {dims = array<i64: 1>, kind = #vector.kind<add>, neighbours = array<i64: 4>} : (vector<2x256xf32>, vector<2x64xf32>) -> vector<2x64xf32>
+      scf.yield %3 : vector<2x64xf32>
+    }
+    %4 = vector.multi_reduction <add>, %0, %start [1] : vector<2x64xf32> to vector<2xf32>
+    vector.transfer_write %4, %y[%c0] {in_bounds = [true]} : vector<2xf32>, memref<2xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

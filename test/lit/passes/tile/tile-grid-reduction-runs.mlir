@@ -133,3 +133,37 @@ func.func private @short_sums_0(%x: tensor<16x12x64xf32>) -> tensor<64xf32> attr
   } -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+#left = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3)>
+#right = affine_map<(d0, d1, d2, d3) -> (d3, d1, d2)>
+#out = affine_map<(d0, d1, d2, d3) -> (d0, d1)>
+#layout = {vector = array<i64: 1, 1, 4, 1>, lanes = array<i64: 8, 1, 4, 1>, warps = array<i64: 2, 1, 1, 1>, repeats = array<i64: 1, 3, 1, 2>, blocks = array<i64: 1, 1, 1, 1>, run = array<i64: 2, 1, 1, 1>}
+#second_stage = {vector = array<i64: 1, 1, 1, 1>, lanes = array<i64: 32, 1, 1, 1>, warps = array<i64: 2, 1, 1, 1>, repeats = array<i64: 1, 1, 1, 1>, blocks = array<i64: 1, 1, 1, 1>}
+// Where threads have neighbours along a dimension and other threads lie along it too, each keeps one sum of its own:
+// of 32 by 16 elements there are 16 by 4 threads.
+// CHECK-LABEL: func.func private @threads_0_kernel(
+// CHECK: %[[SUMS:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<16x3x4x2xf32>)
+// CHECK: %[[PRODUCTS:.*]] = arith.mulf %{{.*}} fastmath<contract> : vector<32x3x16x2xf32>
+// CHECK: %[[NEXT:.*]] = "fuse.thread_reduce"(%[[PRODUCTS]], %[[ACC]]) {dims = array<i64: 0, 2>, kind = #vector.kind<add>, neighbours = array<i64: 2, 4>} : (vector<32x3x16x2xf32>, vector<16x3x4x2xf32>) -> vector<16x3x4x2xf32>
+// CHECK: scf.yield %[[NEXT]]
+// CHECK: vector.multi_reduction <add>, %[[SUMS]], %{{.*}} [0, 2] : vector<16x3x4x2xf32> to vector<3x2xf32>
+func.func @threads(%x: tensor<2x64x64xf32>, %y: tensor<64x3x64xf32>) -> tensor<2x3xf32> {
+  %0 = call @threads_0(%x, %y) : (tensor<2x64x64xf32>, tensor<64x3x64xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+func.func private @threads_0(%x: tensor<2x64x64xf32>, %y: tensor<64x3x64xf32>) -> tensor<2x3xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>,
+    fuse.schedule = {tile = array<i64: 32, 3, 16, 2>, layout = #layout, persistent_loop = {dims = array<i64: 0, 2>, grid_reduction = "second_kernel", blocks = 4 : i64, consecutive = true, second_stage_tile = array<i64: 64, 1, 1, 1>, second_stage_layout = #second_stage}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x3xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
+  %0 = linalg.generic {indexing_maps = [#left, #right, #out], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+       ins(%x, %y : tensor<2x64x64xf32>, tensor<64x3x64xf32>) outs(%init : tensor<2x3xf32>) attrs = {fuse.by_rows} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b fastmath<contract> : f32
+    %v = arith.addf %out, %p : f32
+    linalg.yield %v : f32
+  } -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
