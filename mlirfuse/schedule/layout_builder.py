@@ -43,6 +43,10 @@ class LayoutBuilder:
         own = self.vector[dim] * self.run[dim] * self.repeats[dim]
         return own * self.lanes[dim] * self.warps[dim] * self.blocks[dim]
 
+    def span(self, dim: int) -> int:
+        """Elements along a dimension that the lanes of a warp cover with one run each."""
+        return self.vector[dim] * self.run[dim] * self.lanes[dim]
+
     def left(self, dim: int) -> int:
         """Fragments along a dimension that nothing covers yet; a large number where the extent is dynamic."""
         extent = self.extents[dim]
@@ -67,10 +71,12 @@ class LayoutBuilder:
         for dim in dims:
             self.warps[dim] *= min(max(1, most // prod(self.warps)), self.left(dim))
 
-    def divide_lanes(self, *dims: int) -> None:
-        """Lanes along dimensions, as far as they divide what is left; a dynamic extent takes any."""
+    def divide_lanes(self, *dims: int, most: int = WARP) -> None:
+        """Lanes along dimensions, as far as they divide what is left, along each of which there are `most` then; a
+        dynamic extent takes any.
+        """
         for dim in dims:
-            while self.lanes_left > 1 and self._is_even(dim):
+            while self.lanes_left > 1 and self.lanes[dim] < most and self._is_even(dim):
                 self.lanes[dim] *= 2
                 self.lanes_left //= 2
 

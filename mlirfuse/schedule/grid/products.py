@@ -7,12 +7,12 @@ vectors along that of another, so that both are read in whole sectors whatever t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
 from mlirfuse.schedule.grid.second_stage import PERIOD, legal, with_second_stage
-from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import estimated_blocks
@@ -28,8 +28,9 @@ from mlirfuse.target import SECTOR, Target
 PIECES = (SECTOR // 2, SECTOR, 2 * SECTOR)
 """Bytes that a thread reads side by side in memory where vectors lie along another dimension than lanes."""
 
-MOST_SUMS = 128
-"""Sums of a thread, at most: half of the registers that it may have."""
+FEWEST_SUMS, MOST_SUMS = 8, 128
+"""Sums of a thread: at least, where lanes lie along what is kept and read the same, and at most, half of the registers
+that it may have."""
 
 FEWEST_WARPS, MOST_WARPS = 4, 16
 """Warps of a block."""
@@ -37,15 +38,23 @@ FEWEST_WARPS, MOST_WARPS = 4, 16
 
 def product_loops(problem: Problem, loop: PersistentLoopProblem, target: Target) -> Iterator[Schedule]:
     """Legal loops whose threads have all of what is kept; none where an array varies along all of the space."""
-    if problem.shares_reads and not loop.inner and None not in problem.extents:
-        for layout in dict.fromkeys(_layouts(problem, loop)):
+    if not problem.shares_reads or loop.inner or None in problem.extents:
+        return
+    # Blocks that share sectors take tiles side by side one after the other, so that the L1 has these; others take them
+    # at the same time, so that device memory is read in long runs.
+    found = ((_rows_of_thread(problem, loop), True), (_tiles_of_thread(problem, loop), False))
+    for layouts, consecutive in found:
+        for layout in dict.fromkeys(layouts):
             for blocks in halves(_resident(problem, loop, layout, target)):
-                if (schedule := _complete(problem, loop, layout, blocks, target)) is not None:
+                schedule = _complete(problem, loop, layout, blocks, target, consecutive=consecutive)
+                if schedule is not None:
                     yield schedule
 
 
-def _layouts(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:
-    """Every place of the dimensions that are kept, and every way along the others."""
+def _rows_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:
+    """Lanes along one dimension in which memory is contiguous, and a thread's pieces along another: every place of the
+    dimensions that are kept, and every way along the others.
+    """
     extents = known_extents(problem)
     kept = [d for d in range(problem.rank) if d not in loop.dims and extents[d] > 1]
     for places in product((False, True), repeat=len(kept)):
@@ -56,12 +65,71 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedL
                 break
             # More warps are along those dimensions that lanes do not fill, from the innermost one on.
             free = [d for d in reversed(loop.dims) if fill.vector[d] * fill.repeats[d] == 1] or list(loop.dims)
-            for warps in (prod(fill.warps) << n for n in range(4)):
-                if FEWEST_WARPS <= warps <= MOST_WARPS:
-                    more = fill.copy()
-                    more.divide_warps(*free, most=warps)
-                    more.warps[free[-1]] *= warps // prod(more.warps)
-                    yield more.layout()
+            yield from _with_warps(fill, free)
+
+
+def _tiles_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:
+    """A thread's tile and lanes along all dimensions in which memory is contiguous; lanes along what is kept of one
+    operand, too, which read the same of the other one.
+    """
+    extents = known_extents(problem)
+    kept = [d for d in range(problem.rank) if d not in loop.dims and extents[d] > 1]
+    reused = [d for d in kept if any(d not in a.dims for a in problem.reads)]
+    others = [d for d in kept if d not in reused]
+    for lanes, apart in product(product(range(WARP.bit_length()), repeat=len(reused)), (False, True)):
+        sides = [1 << n for n in lanes]
+        if prod(sides) > WARP or any(extents[d] % side for d, side in zip(reused, sides, strict=True)):
+            continue
+        if not FEWEST_SUMS <= prod(extents[d] // side for d, side in zip(reused, sides, strict=True)) <= MOST_SUMS // 2:
+            continue
+        for fill in _tiles(problem, loop, WARP // prod(sides)):
+            for d, side in zip(reused, sides, strict=True):
+                fill.lanes[d], fill.repeats[d] = side, extents[d] // side
+            for d in others:
+                (fill.warps if apart else fill.repeats)[d] = extents[d]
+            yield from _with_warps(fill, list(reversed(loop.dims)))
+
+
+def _with_warps(fill: LayoutBuilder, free: Sequence[int]) -> Iterator[BlockedLayout]:
+    """The layouts with warps along some dimensions beside those that there are."""
+    for warps in (prod(fill.warps) << n for n in range(4)):
+        if FEWEST_WARPS <= warps <= MOST_WARPS:
+            more = fill.copy()
+            more.divide_warps(*free, most=warps)
+            more.warps[free[-1]] *= warps // prod(more.warps)
+            yield more.layout()
+
+
+def _tiles(problem: Problem, loop: PersistentLoopProblem, lanes: int) -> Iterator[LayoutBuilder]:
+    """Vectors, runs and so many lanes along the looped dimensions: a thread has a tile of all dimensions along which
+    arrays are contiguous, and lanes make whole sectors of its rows along each of them.
+    """
+    extents = known_extents(problem)
+    reads = [a for a in problem.reads if a.dims]
+    inner = list(dict.fromkeys(a.order[0] for a in reads if a.order[0] in loop.dims))
+    most = {d: widest(problem, d, [n & -n for n in extents]) for d in inner}
+    if not inner or min(most.values()) == 1:
+        return
+    along, *others = inner
+    for halved in range(1 + len(inner)):
+        # The longer sides are those along the first dimensions.
+        sides = {d: most[d] >> (number >= len(inner) - halved) for number, d in enumerate(inner)}
+        if min(sides.values()) == 1:
+            continue
+        fill = LayoutBuilder(extents, along, sides[along])
+        for d in others:
+            fill.run[d] = sides[d]
+        fill.lanes_left = lanes
+        for d in inner:
+            row = sides[d] * min(a.bytes for a in reads if a.order[0] == d)
+            fill.divide_lanes(d, most=max(1, SECTOR // row))
+        if any(fill.span(d) * a.bytes < SECTOR for a in reads for d in inner if a.order[0] == d):
+            continue
+        for first in inner:
+            more = fill.copy()
+            more.divide_lanes(first, *inner, *reversed(loop.dims))
+            if more.lanes_left == 1:
+                yield more
 
 
 def _ways(problem: Problem, loop: PersistentLoopProblem) -> Iterator[LayoutBuilder]:
@@ -101,11 +169,17 @@ def _held_bytes(array: ArrayAccess, problem: Problem, layout: BlockedLayout) -> 
 
 
 def _complete(
-    problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, blocks: int, target: Target
+    problem: Problem,
+    loop: PersistentLoopProblem,
+    layout: BlockedLayout,
+    blocks: int,
+    target: Target,
+    *,
+    consecutive: bool,
 ) -> Schedule | None:
     """The schedule of a layout with so many blocks an SM; None if it is illegal."""
     tile = problem.tile_of(layout, loop.dims)
     rounds_often = loop.wide and (problem.tiles(tile, loop.dims) or 0) > PERIOD * target.sms * blocks
     period = PERIOD if rounds_often else 0
-    schedule = with_second_stage(problem, loop, layout, blocks, target, period=period, consecutive=True)
+    schedule = with_second_stage(problem, loop, layout, blocks, target, period=period, consecutive=consecutive)
     return legal(problem, schedule, target)

@@ -56,6 +56,10 @@ WORKING_SET = 0.7
 LOST = 0.5
 """Share of what a block reads again that the L1 has lost even where it had room: what streams through displaces it."""
 
+SHORT_RUNS = 1 / 4
+"""What device memory takes more for each part beyond the first that a cache line is read in, at different times: for
+half lines once this share, for sectors three times."""
+
 BASE_REGISTERS = 18
 """Registers of a thread beside its elements: addresses, coordinates, constants."""
 

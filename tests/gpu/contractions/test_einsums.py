@@ -16,6 +16,9 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 LARGE = [
     ("bijk,bklj->bli", (2, 8, 256, 256), (2, 256, 8, 256)),
     ("bijk,bklj->bli", (3, 5, 260, 72), (3, 72, 7, 260)),
+    ("bijk,bklj->bli", (4, 8, 512, 512), (4, 512, 8, 512)),  # threads have tiles of both summed dimensions
+    ("ijk,klj->il", (8, 256, 256), (256, 8, 256)),
+    ("ik,jk->ij", (8, 262144), (8, 262144)),
     ("bhsd,hde->bse", (2, 8, 128, 64), (8, 64, 512)),
     ("gsec,egcm->gsm", (2, 256, 8, 64), (8, 2, 64, 512)),
     ("imae,mebj->iajb", (16, 16, 40, 40), (16, 40, 40, 16)),

@@ -77,6 +77,27 @@ def test_few_rows_are_read_in_two_orders_at_once(sizes: tuple[int, int, int, int
     np.testing.assert_array_equal(np.asarray(fused(x, y)), expected.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("bijk,bklj->bli", ((4, 8, 128, 128), (4, 128, 8, 128))),
+        ("ijk,klj->il", ((8, 256, 256), (256, 8, 256))),
+        ("ik,jk->ij", ((8, 32768), (8, 32768))),
+    ],
+)
+def test_threads_have_tiles_of_what_is_summed(equation: str, shapes: tuple[tuple[int, ...], ...], dtype: type) -> None:
+    """Each array is read by vectors along its own contiguous dimension, and threads add up what they read."""
+    rng = np.random.default_rng(len(equation))
+    arrays = [rng.integers(-2, 3, shape).astype(dtype) for shape in shapes]
+    expected = np.einsum(equation, *(x.astype(np.float64) for x in arrays))
+    fused = mf.fuse(lambda x, y: mf.einsum(equation, x, y), target="interpret")
+    np.testing.assert_array_equal(np.asarray(fused(*arrays)), expected.astype(dtype))
+    specs = [mf.TensorSpec(shape, np.dtype(dtype).name) for shape in shapes]
+    tiles = mf.fuse(lambda x, y: mf.einsum(equation, x, y), target="sm_90a").lower(*specs).as_text("tile")
+    assert "fuse.thread_reduce" in tiles
+
+
 def test_few_rows_need_no_copy() -> None:
     large = mf.TensorSpec((4, 8, 512, 512), mf.float16), mf.TensorSpec((4, 512, 8, 512), mf.float16)
     text = mf.fuse(lambda x, y: mf.einsum("bijk,bklj->bli", x, y)).lower(*large).compile().explain(verbose=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import pytest
 
 from mlirfuse.schedule.grid.products import MOST_SUMS, product_loops
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.schedule.predict.counts.accesses import held_elements
+from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import TARGETS
+from mlirfuse.target import SECTOR, TARGETS
 
 OUTER, J, ROWS, K, COLUMNS = range(5)
 KEPT = frozenset({OUTER, ROWS, COLUMNS})
@@ -57,21 +58,52 @@ def test_threads_have_all_that_meets(extents: tuple[int, int, int, int, int], nb
         sums = prod(layout.fragments(d) for d in KEPT)
         assert sums <= MOST_SUMS
         for d in KEPT:
-            assert layout.fragments(d) * layout.warps[d] == extents[d]
+            assert layout.fragments(d) * layout.warps[d] * layout.lanes[d] == extents[d]
         for d in (J, K):  # or else a thread would keep a sum for each of its elements
-            assert layout.is_alone([d]) or layout.fragments(d) * layout.vector[d] == 1
+            assert layout.is_alone([d]) or layout.fragments(d) * layout.vector[d] == layout.step(d)
         held = sum(nbytes * held_elements(a, layout) for a in found.arrays if not a.written)
         assert 4 * sums + held <= 4 * TARGET.max_registers_per_thread
 
 
 def test_vectors_along_either_dimension() -> None:
     """One array is contiguous along j, the other one along k: lanes lie along one, vectors along the other."""
-    found = {(s.layout.vector_dim, *(d for d in (J, K) if s.layout.lanes[d] > 1)) for s in vectors()}
+    vectors = [s for s in loops(problem((4, 512, 8, 512, 8))) if max(s.layout.vector) > 1 and not s.layout.has_runs]
+    found = {(s.layout.vector_dim, *(d for d in (J, K) if s.layout.lanes[d] > 1)) for s in vectors}
     assert found == {(J, K), (K, J)}
 
 
-def vectors() -> list[Schedule]:
-    return [s for s in loops(problem((4, 512, 8, 512, 8))) if max(s.layout.vector) > 1]
+@pytest.mark.parametrize("nbytes", [2, 4])
+def test_threads_have_tiles_of_both_summed_dimensions(nbytes: int) -> None:
+    """Both arrays are read by wide accesses, of which those of a warp are whole sectors."""
+    found = problem((4, 512, 8, 512, 8), nbytes)
+    tiles = [s.layout for s in loops(found) if s.layout.has_runs]
+    assert tiles
+    for layout in tiles:
+        assert all(thread_access(a, layout, (4, 512, 8, 512, 8)) * nbytes >= 8 for a in found.reads)
+        assert all(layout.span(d) * nbytes >= SECTOR for d in (J, K))
+        assert layout.lanes[OUTER] == 1  # what is kept of both arrays is never read by several lanes
+    assert {1, 2, 4} <= {layout.lanes[d] for layout in tiles for d in (ROWS, COLUMNS)}
+
+
+def test_one_dimension_in_which_both_are_contiguous() -> None:
+    """That of `ik,jk->ij`: lanes lie along rows, and a thread has several of both arrays."""
+    arrays = (
+        ArrayAccess((0, 1), (4096, 1), 4, 16, False, True),
+        ArrayAccess((2, 1), (4096, 1), 4, 16, False, True),
+        ArrayAccess((0, 2), (8, 1), 4, 16, True, True),
+    )
+    found = replace(
+        problem((1, 1, 1, 1, 1)),
+        extents=(8, 4096, 8),
+        reduced=frozenset({1}),
+        vector_dim=1,
+        reductions=(RowReduction(frozenset({1}), frozenset({0, 2}), 4),),
+        persistent_loop=PersistentLoopProblem((1,), frozenset({0, 2}), 4, 0, inner=False, wide=True),
+        arrays=arrays,
+    )
+    layouts = [s.layout for s in loops(found)]
+    assert any(layout.lanes == (1, 32, 1) and layout.repeats == (8, 1, 8) for layout in layouts)
+    assert {layout.vector for layout in layouts} == {(1, 4, 1), (1, 2, 1)}
 
 
 def test_none_where_an_array_varies_along_all_of_the_space() -> None:

@@ -219,8 +219,8 @@ def _run(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> i
         if steps[d] != run:
             break
         alone = layout.lanes[d] * layout.warps[d] * layout.blocks[d] == 1
-        if not alone or layout.extents[d] != extents[d]:
-            return run * layout.vector[d]
+        if not alone or layout.extents[d] != extents[d]:  # vectors are stored, and runs are loaded too
+            return run * (layout.vector[d] if array.written else layout.step(d))
         run *= extents[d]
     return run
 

@@ -4,6 +4,7 @@ slide along dimensions of the space, and elementwise kernels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -17,12 +18,14 @@ from mlirfuse.schedule.predict.facts import (
     DEPENDENT_CYCLES,
     LOST,
     NARROW_INSTRUCTIONS,
+    SHORT_RUNS,
     THREAD_INSTRUCTIONS,
     WINDOW_INSTRUCTIONS,
 )
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import LINE, SECTOR
 
 
 def shares(problem: Problem) -> bool:
@@ -53,19 +56,38 @@ def add_sliding_traffic(
     work.read, work.written = bytes_of(problem.reads, extents), bytes_of(problem.writes, extents)
     moved = traffic(schedule, problem.reads, extents, device)
     work.l2_read, work.l2_written, work.l1 = max(work.read, moved.read), work.written, moved.l1
+    if problem.shares_reads:
+        at_once = schedule.tile if plan.consecutive else _together(schedule, extents, work.blocks)[0]
+        scattered = sum((_scattering(a, at_once, extents) - 1.0) * bytes_of([a], extents) for a in problem.reads)
+        work.read += scattered
+        work.l2_read += scattered
     if not plan.consecutive:
         return
-    taken, row, left = list(schedule.tile), list(schedule.tile), steps
-    for d in reversed(plan.dims):
-        along = min(left, ceil(extents[d] / taken[d]))
-        taken[d] = min(extents[d], along * taken[d])
-        if left == steps:
-            row[d] = taken[d]
-        left //= along
+    taken, row = _together(schedule, extents, steps)
     once = work.blocks * bytes_of(problem.reads, taken)
     on_sm = work.resident * bytes_of(problem.reads, row)
     lost = max(LOST, missing(on_sm, device.target.shared_per_sm))
     work.l2_read = min(work.l2_read, max(work.read, once + lost * (moved.read - once)))
+
+
+def _together(schedule: Schedule, extents: tuple[int, ...], count: int) -> tuple[list[int], list[int]]:
+    """The box of so many consecutive tiles of a loop, and that of those of them that lie along its last dimension."""
+    taken, row, left = list(schedule.tile), list(schedule.tile), count
+    for d in reversed(schedule.loop_part.dims):
+        along = min(left, ceil(extents[d] / taken[d]))
+        taken[d] = min(extents[d], along * taken[d])
+        if left == count:
+            row[d] = taken[d]
+        left //= along
+    return taken, row
+
+
+def _scattering(array: ArrayAccess, box: Sequence[int], extents: tuple[int, ...]) -> float:
+    """What reading an array takes more than its bytes where a box of it is read at about the same time."""
+    if not array.dims:
+        return 1.0
+    run = max(SECTOR, array.run(box, extents) * array.bytes)
+    return 1.0 + SHORT_RUNS * max(0.0, LINE / run - 1.0)
 
 
 def add_sliding_elements(work: Work, schedule: Schedule, problem: Problem, covered: int) -> float:
