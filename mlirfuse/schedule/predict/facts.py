@@ -60,6 +60,9 @@ SHORT_RUNS = 1 / 4
 """What device memory takes more for each part beyond the first that a cache line is read in, at different times: for
 half lines once this share, for sectors three times."""
 
+APART = 1 / 4
+"""Share of that where other blocks read the rest of a line at about the same time."""
+
 BASE_REGISTERS = 18
 """Registers of a thread beside its elements: addresses, coordinates, constants."""
 

@@ -7,9 +7,12 @@ from math import prod
 
 import pytest
 
+from mlirfuse.machine import machine_of
 from mlirfuse.schedule.grid.products import MOST_SUMS, product_loops
 from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.predict import predict
 from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access
+from mlirfuse.schedule.predict.facts import APART, SHORT_RUNS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import SECTOR, TARGETS
@@ -17,6 +20,7 @@ from mlirfuse.target import SECTOR, TARGETS
 OUTER, J, ROWS, K, COLUMNS = range(5)
 KEPT = frozenset({OUTER, ROWS, COLUMNS})
 TARGET = TARGETS["sm_90a"].with_sms(132)
+MACHINE = machine_of(TARGET)
 
 
 def problem(extents: tuple[int, int, int, int, int], nbytes: int = 4) -> Problem:
@@ -114,3 +118,16 @@ def test_none_where_an_array_varies_along_all_of_the_space() -> None:
 
 def test_none_where_sums_do_not_fit() -> None:
     assert not loops(problem((64, 128, 64, 128, 64)))
+
+
+def test_sectors_that_are_read_apart_cost_more() -> None:
+    """Blocks with consecutive tiles read the rest of a line later, and others at about the same time."""
+    found = problem((4, 512, 8, 512, 8))
+    tiles = [s for s in loops(found) if s.layout.has_runs and s.tile[J] == s.tile[K] == 16]
+    assert tiles
+    for schedule in tiles:
+        together, apart = (
+            predict(schedule.with_loop(consecutive=consecutive), found, MACHINE).dram for consecutive in (False, True)
+        )
+        # Of both arrays half a line is read at once.
+        assert apart / together == pytest.approx((1 + SHORT_RUNS) / (1 + APART * SHORT_RUNS), rel=1e-4)

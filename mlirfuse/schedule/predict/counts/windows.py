@@ -15,6 +15,7 @@ from mlirfuse.schedule.predict.counts.space import known_extents
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
     ACCESS_INSTRUCTIONS,
+    APART,
     DEPENDENT_CYCLES,
     LOST,
     NARROW_INSTRUCTIONS,
@@ -57,10 +58,16 @@ def add_sliding_traffic(
     moved = traffic(schedule, problem.reads, extents, device)
     work.l2_read, work.l2_written, work.l1 = max(work.read, moved.read), work.written, moved.l1
     if problem.shares_reads:
-        at_once = schedule.tile if plan.consecutive else _together(schedule, extents, work.blocks)[0]
-        scattered = sum((_scattering(a, at_once, extents) - 1.0) * bytes_of([a], extents) for a in problem.reads)
-        work.read += scattered
-        work.l2_read += scattered
+        boxes = [(schedule.tile, SHORT_RUNS)]
+        if not plan.consecutive:
+            boxes = [
+                (schedule.tile, APART * SHORT_RUNS),
+                (tuple(_together(schedule, extents, work.blocks)[0]), SHORT_RUNS),
+            ]
+        for array in problem.reads:
+            scattered = bytes_of([array], extents) * max(share * _parts(array, box, extents) for box, share in boxes)
+            work.read += scattered
+            work.l2_read += scattered
     if not plan.consecutive:
         return
     taken, row = _together(schedule, extents, steps)
@@ -82,12 +89,10 @@ def _together(schedule: Schedule, extents: tuple[int, ...], count: int) -> tuple
     return taken, row
 
 
-def _scattering(array: ArrayAccess, box: Sequence[int], extents: tuple[int, ...]) -> float:
-    """What reading an array takes more than its bytes where a box of it is read at about the same time."""
-    if not array.dims:
-        return 1.0
-    run = max(SECTOR, array.run(box, extents) * array.bytes)
-    return 1.0 + SHORT_RUNS * max(0.0, LINE / run - 1.0)
+def _parts(array: ArrayAccess, box: Sequence[int], extents: tuple[int, ...]) -> float:
+    """Parts beyond the first that each cache line of an array is read in, where such boxes of it are read apart."""
+    run = array.run(box, extents) * array.bytes if array.dims else LINE
+    return max(0.0, LINE / max(SECTOR, run) - 1.0)
 
 
 def add_sliding_elements(work: Work, schedule: Schedule, problem: Problem, covered: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mlirfuse.machine import machine_of
@@ -62,3 +64,11 @@ def test_what_a_thread_has_side_by_side(vector: int, width: int) -> None:
     layout = BlockedLayout((vector, 1), (32, 1), (1, 1), (1, 3), (1, 1))
     array = ArrayAccess((0, 1), (3, 1), 2, 16, True, True)
     assert thread_access(array, layout, (1024, 3)) == width
+
+
+def test_runs_of_a_thread_are_loaded_at_once() -> None:
+    """Stores are as wide as vectors alone."""
+    layout = BlockedLayout((1, 4), (4, 8), (1, 1), (1, 1), (1, 1), run=(4, 1))
+    read = ArrayAccess((1, 0), (64, 1), 4, 16, False, True)
+    assert thread_access(read, layout, (64, 64)) == 4
+    assert thread_access(replace(read, written=True), layout, (64, 64)) == 1
