@@ -63,6 +63,9 @@ half lines once this share, for sectors three times."""
 APART = 1 / 4
 """Share of that where other blocks read the rest of a line at about the same time."""
 
+SPREAD = 1 / 20
+"""What device memory takes more for each further block of an SM, as each reads rows of several arrays elsewhere."""
+
 BASE_REGISTERS = 18
 """Registers of a thread beside its elements: addresses, coordinates, constants."""
 

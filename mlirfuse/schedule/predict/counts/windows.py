@@ -20,6 +20,7 @@ from mlirfuse.schedule.predict.facts import (
     LOST,
     NARROW_INSTRUCTIONS,
     SHORT_RUNS,
+    SPREAD,
     THREAD_INSTRUCTIONS,
     WINDOW_INSTRUCTIONS,
 )
@@ -68,6 +69,7 @@ def add_sliding_traffic(
             scattered = bytes_of([array], extents) * max(share * _parts(array, box, extents) for box, share in boxes)
             work.read += scattered
             work.l2_read += scattered
+        work.read *= 1.0 + SPREAD * (work.resident - 1)
     if not plan.consecutive:
         return
     taken, row = _together(schedule, extents, steps)
