@@ -1,8 +1,10 @@
 """Schedules of sums of products whose operands share no dimension that is kept: of two arrays with a few rows each.
 
-A thread has all of the dimensions that are kept, or its warp has some of them, so that what it reads of one operand
-meets all that it reads of the other in registers. Lanes lie along the dimension that is innermost in one array, and
-vectors along that of another, so that both are read in whole sectors whatever their orders are.
+What a thread reads of one operand meets all that it reads of the other in registers. It has a tile of all dimensions
+in which memory is contiguous, so that it reads every operand by vectors, and lanes make whole sectors of these; where
+registers do not hold all of the dimensions that are kept, lanes lie along those of one operand, and read the same of
+the other one. Where extents leave no whole sectors, lanes lie along the dimension that is innermost in one array, and
+vectors along that of another.
 """
 
 from __future__ import annotations

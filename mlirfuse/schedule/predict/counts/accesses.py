@@ -213,14 +213,16 @@ def thread_access(array: ArrayAccess, layout: BlockedLayout, extents: tuple[int,
 
 
 def _run(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> int:
-    """Elements that a thread has side by side in memory."""
+    """Elements that a thread accesses side by side in memory: a vector, or what it has of whole dimensions, or a run
+    that it reads of an array without windows.
+    """
     run, steps = 1, array.steps(extents)
     for d in array.order:
         if steps[d] != run:
             break
         alone = layout.lanes[d] * layout.warps[d] * layout.blocks[d] == 1
-        if not alone or layout.extents[d] != extents[d]:  # vectors are stored, and runs are loaded too
-            return run * (layout.vector[d] if array.written else layout.step(d))
+        if not alone or layout.extents[d] != extents[d]:
+            return run * (layout.vector[d] if array.written or array.windows else layout.step(d))
         run *= extents[d]
     return run
 
