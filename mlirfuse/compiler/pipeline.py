@@ -69,7 +69,7 @@ LOWER = (
     "lower-carried-loads,"
     "lower-optimization-barriers,lower-rare-branches,"
     "lower-float8,lower-int8,lower-tanh,lower-exponentials{{flush-subnormals={fast}}},lower-divisions,"
-    "lower-shared-divisions,lower-bounded-divisions,lower-rounded-divisions,lower-math,lower-contraction,"
+    "lower-shared-divisions,lower-bounded-divisions,lower-rounded-divisions,lower-scaled-divisions,lower-math,lower-contraction,"
     "lower-bfloat16,lower-float16,lower-float-to-int"
 )
 """One thread's code to where upstream's conversion to NVVM begins."""

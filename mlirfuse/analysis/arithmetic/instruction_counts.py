@@ -38,12 +38,12 @@ _COUNTS: dict[str, tuple[float, float]] = {
     "arith.extf": (0.5, 0),
     "arith.truncf": (0.5, 0),
     "arith.bitcast": (0, 0),
-    "arith.divf": (14, 1),
+    "arith.divf": (16, 1),
     "arith.remf": (30, 1),
     "arith.divsi": (20, 1),
     "arith.floordivsi": (25, 1),
     "arith.remsi": (20, 1),
-    "math.sqrt": (14, 1),
+    "math.sqrt": (13, 1),
     "math.rsqrt": (3, 1),
     "math.exp": (7, 1),
     "math.exp2": (2, 1),
@@ -70,6 +70,9 @@ _EXACT_QUOTIENT, _SHARED_QUOTIENT = (1.0, 0.0), (5.0, 0.0)
 
 _BOUNDED_QUOTIENT, _BOUNDED_RECIPROCAL = (11.0, 1.0), (5.0, 1.0)
 """Of `arith.divf` by a number that is known not to be tiny: `lower-bounded-divisions`."""
+
+_RECIPROCAL = (9.0, 1.0)
+"""Of `arith.divf` of a power of two by any number: `lower-scaled-divisions`."""
 
 _BOUNDED_ROOT = (6.0, 1.0)
 """Of `math.sqrt` of such a number (`lower-math`)."""
@@ -152,9 +155,11 @@ def _quotient(generic: ir.Operation, division: ir.Operation) -> tuple[float, flo
         map_ = ir.AffineMapAttr(maps[ir.BlockArgument(divisor).arg_number]).value
         if map_.n_symbols == 0 and _dims_of(map_) < map_.n_dims:
             return _SHARED_QUOTIENT
+    numerator = number_of(division.operands[0])
+    is_reciprocal = numerator is not None and abs(frexp(numerator)[0]) == 0.5
     if value_range(divisor)[0] < LEAST_DIVISOR:
-        return _COUNTS["arith.divf"]
-    return _BOUNDED_QUOTIENT if number_of(division.operands[0]) is None else _BOUNDED_RECIPROCAL
+        return _RECIPROCAL if is_reciprocal else _COUNTS["arith.divf"]
+    return _BOUNDED_RECIPROCAL if is_reciprocal else _BOUNDED_QUOTIENT
 
 
 def _dims_of(map_: ir.AffineMap) -> int:

@@ -7,14 +7,14 @@ from math import frexp
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, math
+from mlir.dialects import arith
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, MOST_DIVISOR, value_range
 from mlirfuse.analysis.arithmetic.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.math.elements import by_element, constant_like
-from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
+from mlirfuse.lowering.math.quotients import corrected_quotient, reciprocals
 from mlirfuse.lowering.math.special_unit import reciprocal
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, number_of, ops_named
@@ -82,7 +82,7 @@ def _lowered(op: ir.Operation, *, scales: bool) -> ir.Value:
         return arith.mulf(scaled, by_element(reciprocal, divisor))
     if numerator is not None and abs(frexp(numerator)[0]) == 0.5:
         divisor = arith.mulf(s, constant_like(SCALE, s.type)) if scales else s
-        _, nearest = _reciprocals(divisor, clamps=scales)
+        _, nearest = reciprocals(divisor, clamps=scales)
         factor = numerator * (SCALE if scales else 1.0)
         return nearest if factor == 1.0 else arith.mulf(nearest, constant_like(factor, x.type))
     # Negative: a remainder of 0 then keeps the sign of a zero quotient.
@@ -91,18 +91,5 @@ def _lowered(op: ir.Operation, *, scales: bool) -> ir.Value:
         scaled, divisor = arith.mulf(x, minus), arith.mulf(s, minus)
     else:
         scaled, divisor = arith.negf(x), arith.negf(s)
-    above, nearest = _reciprocals(divisor, clamps=scales)
+    above, nearest = reciprocals(divisor, clamps=scales)
     return corrected_quotient(scaled, above, arith.negf(divisor), nearest)
-
-
-def _reciprocals(divisor: ir.Value, *, clamps: bool) -> tuple[ir.Value, ir.Value]:
-    """1 / s a little too large, and rounded to nearest; `clamps` where s may be infinite.
-
-    The error of an infinite divisor's reciprocal, which is exactly 0, is NaN.
-    """
-    first = by_element(reciprocal, divisor)
-    missing = arith.negf(math.fma(divisor, first, constant_like(-1.0, divisor.type)))
-    if clamps:
-        missing = arith.minnumf(missing, constant_like(1.0, divisor.type))
-    above = math.fma(first, arith.addf(missing, constant_like(NUDGE, divisor.type)), first)
-    return above, math.fma(first, missing, first)

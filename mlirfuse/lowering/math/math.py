@@ -10,12 +10,16 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, math
 
+from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.ranges import LEAST_SQUARE, value_range
 from mlirfuse.lowering.kernel_func import has_target, kernels, target_of_kernel
 from mlirfuse.lowering.math.elements import by_element, constant_like
 from mlirfuse.lowering.math.special_unit import inverse_root
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, ops_named
+
+ROOT_SCALE = 2.0**-32
+"""Brings the root of a tiny number that was multiplied by its inverse's square back to what it is."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +29,20 @@ class LowerMath(Pass):
     Upstream calls libdevice's `__nv_sqrtf`, which asks `__nvvm_reflect("__CUDA_PREC_SQRT")`; LLVM 22 answers 0
     whatever the module's flags say, and the square root comes out as `sqrt.approx`. The intrinsic gives `sqrt.rn`, and
     `sqrt.approx` only under `fastmath<afn>`. (`llvm.intr.sqrt` would not do: `convert-gpu-to-nvvm` refuses it.)
-    `sqrt.rn` branches to a function for tiny numbers. Where x is known to be 2^-100 at least, the steps that ptxas
-    takes for others are enough: x times the special unit's reciprocal root, and one Newton step.
+    `sqrt.rn` branches to a function for zero and tiny numbers, and the branch keeps the instructions of other elements
+    from filling its waits. So numbers in single precision take the steps that ptxas takes for others, x times the
+    special unit's reciprocal root, and one Newton step: of a multiple of x that is not tiny, where x is not known to be
+    2^-100 at least.
 
     Of `__nv_fmaf` and `__nv_fma` the same instructions come out, but LLVM links and inlines a call for each product of
     a tile: that took most of the time of compiling a product in float32. Vectors become scalars where the target packs
     two products into an instruction, whose pairs of registers schedules do not count.
 
     ```mlir
-    %r = math.sqrt %x : vector<4xf32>
+    %r = math.sqrt %x : f64
     %p = math.fma %a, %b, %c : vector<4xf32>
     // lower-math
-    %r = llvm.call_intrinsic "llvm.sqrt"(%x) : (vector<4xf32>) -> vector<4xf32>
+    %r = llvm.call_intrinsic "llvm.sqrt"(%x) : (f64) -> f64
     %p = llvm.intr.fma(%a, %b, %c) : (vector<4xf32>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>
     ```
     """
@@ -67,24 +73,34 @@ def _replace(op: ir.Operation, lowered: Callable[[ir.Operation], ir.Value]) -> N
 
 
 def _root(op: ir.Operation) -> ir.Value:
-    low, high = value_range(op.operands[0])
-    if low >= LEAST_SQUARE and "afn" not in str(op.attributes["fastmath"]):
-        return _corrected_root(op.operands[0], is_finite=high < inf)
+    x = op.operands[0]
+    low, high = value_range(x)
+    if str(element_type(x.type)) == "f32" and "afn" not in str(op.attributes["fastmath"]):
+        return _corrected_root(x, is_finite=high < inf) if low >= LEAST_SQUARE else _scaled_root(x)
     # The same bits under another dialect's attribute: `fastmath<afn>` in both.
     flags = ir.Attribute.parse(str(op.attributes["fastmath"]).replace("#arith.", "#llvm."))
-    call = llvm.CallIntrinsicOp(op.results[0].type, "llvm.sqrt", [op.operands[0]], [], [], fastmathFlags=flags)
+    call = llvm.CallIntrinsicOp(op.results[0].type, "llvm.sqrt", [x], [], [], fastmathFlags=flags)
     return call.results[0]
 
 
-def _corrected_root(x: ir.Value, *, is_finite: bool) -> ir.Value:
-    """The root of an `f32` that is not tiny, correctly rounded; of infinity, that."""
+def _scaled_root(x: ir.Value) -> ir.Value:
+    """The root of any `f32`, correctly rounded, by that of a number that is not tiny."""
+    is_tiny = arith.cmpf(arith.CmpFPredicate.OLT, x, constant_like(LEAST_SQUARE, x.type))
+    one, more, less = (constant_like(n, x.type) for n in (1.0, ROOT_SCALE**-2, ROOT_SCALE))
+    root = _corrected_root(arith.mulf(x, arith.select(is_tiny, more, one)), is_finite=False, is_positive=False)
+    return arith.mulf(root, arith.select(is_tiny, less, one))
+
+
+def _corrected_root(x: ir.Value, *, is_finite: bool, is_positive: bool = True) -> ir.Value:
+    """The root of an `f32` that is not tiny, correctly rounded; of infinity and of zero, that."""
     inverse = by_element(inverse_root, x)
     first = arith.mulf(x, inverse)
     rest = math.fma(arith.negf(first), first, x)
     root = math.fma(rest, arith.mulf(inverse, constant_like(0.5, x.type)), first)
-    if is_finite:
-        return root
-    return arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, x, constant_like(inf, x.type)), x, root)
+    for number, is_possible in ((inf, not is_finite), (0.0, not is_positive)):
+        if is_possible:
+            root = arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, x, constant_like(number, x.type)), x, root)
+    return root
 
 
 def _multiply_add(op: ir.Operation) -> ir.Value:

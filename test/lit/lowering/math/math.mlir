@@ -5,12 +5,35 @@
 gpu.module @roots {
   // CHECK-LABEL: gpu.func @roots
   // PTX-LABEL: .entry roots(
-  gpu.func @roots(%x: memref<?xf32>, %y: memref<?xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+  gpu.func @roots(%x: memref<?xf32>, %y: memref<?xf32>, %z: memref<?xf64>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %t = gpu.thread_id x
     %v = memref.load %x[%t] : memref<?xf32>
-    // CHECK: llvm.call_intrinsic "llvm.sqrt"(%{{.*}}) : (f32) -> f32
-    // PTX: sqrt.rn.f32
+    %w = memref.load %z[%t] : memref<?xf64>
+    // Of tiny numbers a multiple's; zero and infinity are their own roots.
+    // CHECK: %[[TINY:.*]] = arith.cmpf olt
+    // CHECK: arith.select %[[TINY]]
+    // CHECK: %[[SCALED:.*]] = arith.mulf
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.ftz.f"(%[[SCALED]]) : (f32) -> f32
+    // CHECK-COUNT-2: arith.cmpf oeq, %[[SCALED]]
+    // CHECK: arith.select %[[TINY]]
+    // PTX: rsqrt.approx.ftz.f32
+    // PTX-NOT: sqrt.rn.f32
     %exact = math.sqrt %v : f32
+    // Another root starts from numbers that are known not to be tiny.
+    // CHECK: math.absf
+    // CHECK-NOT: arith.cmpf olt
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.ftz.f"
+    // CHECK: arith.cmpf oeq
+    // CHECK-NOT: arith.cmpf
+    %one = arith.constant 1.0 : f32
+    %size = math.absf %v : f32
+    %more = arith.addf %size, %one : f32
+    %bounded = math.sqrt %more : f32
+    memref.store %bounded, %x[%t] : memref<?xf32>
+    // CHECK: llvm.call_intrinsic "llvm.sqrt"(%{{.*}}) : (f64) -> f64
+    // PTX: sqrt.rn.f64
+    %wide = math.sqrt %w : f64
+    memref.store %wide, %z[%t] : memref<?xf64>
     // CHECK: llvm.call_intrinsic "llvm.sqrt"(%{{.*}}) {fastmathFlags = #llvm.fastmath<afn>} : (f32) -> f32
     // PTX: sqrt.approx.f32
     %fast = math.sqrt %exact fastmath<afn> : f32
