@@ -54,8 +54,8 @@ def registers(problem: Problem, layout: BlockedLayout) -> float:
 
 
 def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
-    """Every register tile, with lanes along memory or most of them along results, and warps along results, or along
-    what is reduced.
+    """Every register tile, with lanes along memory, most of them along results, or all of them along what is reduced,
+    and warps along results, or along what is reduced.
     """
     inner, vector = problem.vector_dim, problem.vector
     kept, reduced = problem.outwards(problem.whole - problem.reduced), problem.outwards(problem.reduced)
@@ -67,14 +67,15 @@ def _layouts(problem: Problem) -> Iterator[BlockedLayout]:
         contiguous = [n * SECTOR // narrowest for n in (1, 2) if n * SECTOR // narrowest <= WARP]
     else:
         contiguous = [WARP, WARP // 4]
+    along = [(inner, n) for n in contiguous] + [(d, WARP) for d in reduced if d != inner]
     for sides in _register_tiles(problem, reused):
         if sides[inner] % vector:
             continue
-        for lanes, warps, apart in product(contiguous, WARPS, (False, True)):
+        for (first, lanes), warps, apart in product(along, WARPS, (False, True)):
             fill = LayoutBuilder(problem.extents, inner, vector)
             for d, side in enumerate(sides):
                 fill.repeats[d] = side // fill.vector[d]
-            fill.add_lanes(inner, most=lanes)
+            fill.add_lanes(first, most=lanes)
             fill.deal_lanes([d for d in reused if d != inner] or reused)
             fill.add_lanes(*kept, *reduced)
             fill.rest_of_lanes(inner)

@@ -81,3 +81,20 @@ def test_rows_in_chunks_take_the_instructions_of_all_passes() -> None:
         assert predict(schedule, given, machine).microseconds >= predict(schedule, once, machine).microseconds
         seen.add(chunked)
     assert seen == {False, True}
+
+
+def test_loops_compute_what_rows_share_in_each_step() -> None:
+    """The root of a row's sum of squares: once for each row that a thread has an element of."""
+    machine = machine_of("sm_90a")
+
+    def columns(x: Any) -> Any:
+        return mf.sum(x / mf.sqrt(mf.sum(x * x, axis=-1, keepdims=True)), axis=0)
+
+    found = problem(columns, [mf.TensorSpec((8192, 1024), mf.float32)])
+    schedule = next(p.schedule for p in proposals(found, target_of("sm_90a")) if p.family == "loop")
+    (shared,) = found.shared_instructions
+    with_root, without = (work_of(schedule, p, machine) for p in (found, replace(found, shared_instructions=())))
+    layout = schedule.layout
+    rows = 8192 // schedule.tile[0] * layout.cluster * layout.threads * layout.held([0])
+    assert with_root.instructions - without.instructions == pytest.approx(rows * shared.instructions, rel=0.02)
+    assert with_root.special - without.special == pytest.approx(rows * shared.special, rel=0.02)

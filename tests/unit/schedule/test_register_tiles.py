@@ -10,8 +10,8 @@ from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.schedule.predict import predict
-from mlirfuse.schedule.problem import Problem, RowReduction
+from mlirfuse.schedule.predict import predict, work_of
+from mlirfuse.schedule.problem import Problem, RowReduction, SharedInstructions
 from mlirfuse.schedule.rows.register_tiles import MOST_RESULTS, register_tile_schedules
 from mlirfuse.target import TARGETS
 
@@ -48,6 +48,35 @@ def test_threads_have_tiles_along_both_operands() -> None:
 def test_vectors_lie_along_results_where_memory_does() -> None:
     tropical = replace(DISTANCES, vector_dim=1, arrays=(_array((0, 2)), _array((2, 1)), _array((0, 1), written=True)))
     assert {s.layout.vector for s in register_tile_schedules(tropical, TARGET)} == {(1, 4, 1)}
+
+
+def test_lanes_lie_along_what_is_reduced_too() -> None:
+    """Also where memory is contiguous along few results, such as three coordinates, which leave most lanes idle. What
+    all coordinates of a pair share is computed by the thread that has them.
+    """
+    arrays = (_array((0, 1)), _array((2, 1)), _array((0,)), _array((2,)), _array((2, 1), written=True))
+    bodies = replace(DISTANCES, extents=(8192, 3, 8192), reduced=frozenset({0}), vector_dim=1, vector=1, arrays=arrays)
+    bodies = replace(bodies, reductions=(RowReduction(frozenset({0}), frozenset({1, 2}), 4),))
+    whole = [s for s in register_tile_schedules(bodies, TARGET) if s.layout.lanes == (32, 1, 1)]
+    assert 3 in {s.layout.repeats[1] for s in whole}
+    assert {s.layout.warps[0] > 1 for s in whole} == {True, False}
+    of_pairs = replace(bodies, shared_instructions=(SharedInstructions(frozenset({0, 2}), 30.0, 2.0),))
+    chosen = choose_schedule(of_pairs, TARGET, machine=machine_of(TARGET, None))
+    assert chosen in whole
+    assert chosen.layout.repeats[1] == 3
+
+
+def test_what_no_step_changes_is_read_before_the_loop() -> None:
+    """An array that varies along results only takes as many instructions as a step's loads."""
+    machine = machine_of(TARGET, None)
+    schedule = next(register_tile_schedules(DISTANCES, TARGET))
+    steps = 256 // schedule.tile[2]
+    found = []
+    for dims in ((0,), (0, 2)):
+        more = replace(DISTANCES, arrays=(*DISTANCES.arrays, _array(dims)))
+        found.append(work_of(schedule, more, machine).instructions)
+    before = work_of(schedule, DISTANCES, machine).instructions
+    assert steps * (found[0] - before) == pytest.approx(found[1] - before)
 
 
 @pytest.mark.parametrize("reads", [[(0, 1, 2), (1, 2)], [(0, 1, 2)]])

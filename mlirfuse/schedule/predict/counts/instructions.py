@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
@@ -35,14 +36,15 @@ def add_elements(work: Work, problem: Problem, covered: int, accesses: float) ->
     work.double += covered * problem.double
 
 
-def add_shared_elements(work: Work, problem: Problem, layout: BlockedLayout, chunks: int = 1) -> None:
+def add_shared_elements(
+    work: Work, problem: Problem, layout: BlockedLayout, looped: Collection[int] = (), steps: float = 1
+) -> None:
     """Adds the instructions for values that vary along some dimensions only, which each thread computes of its own:
-    those that vary along a row in each of its chunks.
+    those that vary along a dimension that blocks loop over in each of so many steps.
     """
     threads = work.blocks * work.threads
     for shared in problem.shared_instructions:
-        held = threads * layout.held(shared.dims)
-        held *= chunks if shared.dims & problem.reduced else 1
+        held = threads * layout.held(shared.dims) * (1 if shared.dims.isdisjoint(looped) else steps)
         work.instructions += held * shared.instructions
         work.special += held * shared.special
 

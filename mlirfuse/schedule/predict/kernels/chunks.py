@@ -34,7 +34,7 @@ from mlirfuse.schedule.predict.counts.space import (
     tiles,
     wastes,
 )
-from mlirfuse.schedule.predict.counts.windows import add_window_elements, moved_bytes
+from mlirfuse.schedule.predict.counts.windows import add_pairs, in_steps, moved_bytes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, BASE_REGISTERS, LOST
 from mlirfuse.schedule.predict.work import Work
@@ -88,7 +88,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     count = accesses((*reads, *writes, (each, problem.column_bytes)), width) + again * accesses(reads, width)
     count += add_strided(work, schedule, problem, extents, reads=1 + again * far, passes=1 + again) / covered
     add_elements(work, problem, covered, count)
-    add_shared_elements(work, problem, layout, steps)
+    add_shared_elements(work, problem, layout, problem.reduced, steps)
     add_repeated(work, problem, covered)
     add_exchanges(work, exchanged, work.blocks)
     work.waits = exchanged.waits + steps * own_waits(problem, layout)
@@ -108,24 +108,26 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     clusters = tiles(extents, schedule.tile, outer)
     steps = tiles(extents, schedule.tile, problem.reduced)
     carried = sum(part.bytes * layout.held(part.kept) for part in problem.reductions)
-    held = sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in problem.reads)
-    loads = [held_elements(a, layout) / thread_access(a, layout, extents) for a in problem.reads]
+    looped, stays = in_steps(problem)
+    held, kept = (
+        sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in each) for each in (looped, stays)
+    )
+    loads = [held_elements(a, layout) / thread_access(a, layout, extents) for a in looped]
     each, _ = problem.sliding_instructions
-    at_once = min(steps, steps_at_once(max(loads), each * layout.elements_per_thread))
-    needed = registers or round(BASE_REGISTERS + (carried + held * at_once) / REGISTER_BYTES)
+    at_once = min(steps, steps_at_once(max(loads, default=1.0), each * layout.elements_per_thread))
+    needed = registers or round(BASE_REGISTERS + (carried + kept + held * at_once) / REGISTER_BYTES)
     work = device.work(layout, clusters, device.resident(layout.threads, needed))
     read, work.written = moved_bytes(problem, extents)
-    moved = traffic(schedule, problem.reads, extents, device)
+    one_step = tuple(schedule.tile[d] if d in problem.reduced else n for d, n in enumerate(extents))
+    moved = traffic(schedule, looped, extents, device) + traffic(schedule, stays, one_step, device)
     passes = max(1, problem.dependent_reductions) + (1 if problem.live_bytes else 0)
     work.l2_read = passes * max(read, moved.read)
     work.l2_written = work.written
     work.l1 = passes * moved.l1
     work.read = read + (work.l2_read - read) * missing(_slab(problem, extents), device.machine.l2_bytes)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
-    covered = clusters * steps * prod(layout.extents)
-    waits = add_window_elements(work, schedule, problem, covered)
-    add_repeated(work, problem, covered)
-    add_shared_elements(work, problem, layout, steps)
+    waits = add_pairs(work, schedule, problem, steps)
+    add_repeated(work, problem, clusters * steps * prod(layout.extents))
     add_exchanges(work, exchanged, work.blocks)
     rounds = passes * max(1.0, steps / at_once)
     work.rounds = rounds * work.read / work.l2_read

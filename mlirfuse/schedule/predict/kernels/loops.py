@@ -11,6 +11,7 @@ from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
     add_repeated,
+    add_shared_elements,
     exchanges,
     has_strides_of_run_time,
     own_waits,
@@ -81,6 +82,7 @@ def _steps(
         count = accesses((*reads, *writes), max(layout.vector)) * (2 if staged else 1)
         count += add_strided(work, schedule, problem, known_extents(problem)) / covered
         add_elements(work, problem, covered, count)
+    add_shared_elements(work, problem, layout, loop.dims, every * layout.cluster / work.blocks)
     each: float = STEP_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0)
     if plan.period:
         each += (RESTART_INSTRUCTIONS + PERIOD_INSTRUCTIONS / plan.period) * layout.elements_per_thread
