@@ -11,17 +11,18 @@ from mlir import ir
 from mlir.dialects import linalg, tensor
 
 from mlirfuse.analysis.arithmetic.combining import Combiner, combined, combiner_of
+from mlirfuse.analysis.arithmetic.multiply_add import allow_contraction, is_wide, only_summed
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.maps import projection
-from mlirfuse.analysis.loops.structure import OpStructure, static_extents, structure_of
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import PassError
 from mlirfuse.passes.graph.sliced_ops import Range, SlicedOps, behind, is_elementwise
 from mlirfuse.passes.trials.trial import Trial
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
-from mlirfuse.support.rewriting import backward_slice, clone, defining_op, erase, erase_dead
+from mlirfuse.support.rewriting import backward_slice, clone, defining_op, erase, erase_dead, ops_named
 from mlirfuse.tiling.tiles import index
 
 MOST_TERMS = 8
@@ -35,8 +36,8 @@ class FuseUnrollReductions(Pass):
     Requires functions of tensor ops. Ops share a kernel if they reduce the same dimensions: of a sum over pairs of
     points of a function of their distances, the sum over three coordinates is a kernel of its own, which writes a
     distance for each pair. As an elementwise op on slices of one coordinate each it has no loop that reduces. What the
-    reduction reads is computed on slices too. Both forms, with the ops that they read and those that need the result,
-    are scheduled on trial.
+    reduction reads is computed on slices too, and products that it adds up may stay parts of multiply-adds. Both forms,
+    with the ops that they read and those that need the result, are scheduled on trial.
 
     ```mlir
     %d = linalg.generic {iterator_types = ["parallel", "parallel", "reduction"]} ins(%r : tensor<512x512x3xf32>) ... {
@@ -92,13 +93,13 @@ class _ShortReduction:
 
     Attributes:
         structure: of the op.
-        extents: of its loops.
+        extents: of its loops; None where dynamic, which those that reduce are not.
         combiner: how it combines elements.
         start: the number that it starts from.
     """
 
     structure: OpStructure
-    extents: list[int]
+    extents: list[int | None]
     combiner: Combiner
     start: ir.Value
 
@@ -109,7 +110,7 @@ class _ShortReduction:
     @property
     def terms(self) -> int:
         """Elements that are combined."""
-        return prod(self.extents[loop] for loop in self.structure.reduction_loops)
+        return prod(self._extent(loop) for loop in self.structure.reduction_loops)
 
     @classmethod
     def of(cls, op: ir.Operation) -> _ShortReduction | None:
@@ -129,9 +130,11 @@ class _ShortReduction:
         axes = structure.operand_axes[:-1]
         if None in axes or not all(isinstance(value.type, ir.RankedTensorType) for value in inputs):
             return None
-        extents = static_extents([each or () for each in axes], inputs, structure.loop_count)
+        extents = _extents(structure)
         start = defining_op(init)
-        if extents is None or start is None or start.name != "linalg.fill":
+        if any(extents[loop] is None for loop in structure.reduction_loops):
+            return None
+        if start is None or start.name != "linalg.fill":
             return None
         try:
             found = cls(structure, extents, combiner_of(structure), start.operands[0])
@@ -150,9 +153,10 @@ class _ShortReduction:
         """Replaces the reduction by an elementwise op on slices."""
         structure, op, sliced = self.structure, self.op, SlicedOps()
         *inputs, _ = op.operands
+        self._allow_contraction()
         kept = [loop for loop in range(structure.loop_count) if loop not in structure.reduction_loops]
         values: list[ir.Value] = []
-        for tap in product(*(range(self.extents[loop]) for loop in structure.reduction_loops)):
+        for tap in product(*(range(self._extent(loop)) for loop in structure.reduction_loops)):
             at = dict(zip(structure.reduction_loops, tap, strict=True))
             for value, axes in zip(inputs, structure.operand_axes, strict=False):
                 values.append(sliced.of(value, tuple(self._one(loop, at) for loop in axes or ())))
@@ -164,7 +168,8 @@ class _ShortReduction:
         written = projection(len(kept), [kept.index(loop) for loop in structure.result_axes[0] if loop is not None])
         kinds = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(kept)
         with ir.InsertionPoint(op), op.location:
-            sizes = [tensor.dim(op.results[0], index(d)) for d in range(result.rank) if result.is_dynamic_dim(d)]
+            old = op.operands[len(op.operands) - 1]
+            sizes = [tensor.dim(old, index(d)) for d in range(result.rank) if result.is_dynamic_dim(d)]
             init = ir.Operation.create("tensor.empty", [result], sizes).results[0]
             all_maps = ir.ArrayAttr.get([*(maps * self.terms), written])
             new = linalg.GenericOp([result], values, [init], all_maps, ir.ArrayAttr.get(kinds)).operation
@@ -178,9 +183,22 @@ class _ShortReduction:
         assert found is not None  # as the reduction is one
         found.unroll()
 
+    def _allow_contraction(self) -> None:
+        """Marks products that only sums read: `fuse-multiply-add` would of a reduction, but of few elementwise sums."""
+        makers = [maker for value in self.op.operands if (maker := defining_op(value)) is not None]
+        for factor in [each for maker in makers for each in ops_named(maker, "arith.mulf")]:
+            if is_wide(factor.results[0].type) and only_summed(factor.results[0]):
+                allow_contraction(factor)
+
     def _one(self, loop: int | None, at: dict[int, int]) -> Range | None:
         """What a term reads along an axis."""
-        return Range(at[loop], 1) if loop in at and self.extents[loop] > 1 else None
+        return Range(at[loop], 1) if loop in at and self._extent(loop) > 1 else None
+
+    def _extent(self, loop: int) -> int:
+        """The extent of a loop that reduces."""
+        extent = self.extents[loop]
+        assert extent is not None  # checked by `any`
+        return extent
 
     def _fill(self, new: ir.Operation, inputs: int) -> None:
         """The body of the elementwise op: that of the reduction for each term, one after the other."""
@@ -198,6 +216,18 @@ class _ShortReduction:
                 element = mapping.get(self.combiner.element, self.combiner.element)
                 total = combined(self.combiner, {accumulator: total, self.combiner.element: element})
             linalg.YieldOp([total])
+
+
+def _extents(structure: OpStructure) -> list[int | None]:
+    """The extents of an op's loops, as far as an operand or the result has a number for them."""
+    found: list[int | None] = [None] * structure.loop_count
+    pairs = [*zip(structure.operand_axes, structure.operand_extents, strict=True)]
+    pairs += zip(structure.result_axes, structure.result_extents, strict=True)
+    for axes, extents in pairs:
+        for loop, extent in zip(axes or (), extents, strict=False):
+            if loop is not None and extent is not None:
+                found[loop] = max(found[loop] or 1, extent)
+    return found
 
 
 def _behind(op: ir.Operation) -> list[ir.Operation]:

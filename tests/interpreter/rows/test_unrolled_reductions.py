@@ -16,10 +16,11 @@ from tests.support.reductions.nested import Nested, random_nested
 ALWAYS = "builtin.module(fuse-views,cse,fuse-unroll-reductions{always=true})"
 
 
+@pytest.mark.parametrize("points", ["static", "dynamic"])
 @pytest.mark.parametrize("seed", some(range(120), 24))
-def test_unrolled(seed: int) -> None:
+def test_unrolled(seed: int, points: str) -> None:
     case = random_nested(seed)
-    module = module_at("linalg", case.function, specs_of(case.arrays()))
+    module = module_at("linalg", case.function, _specs(case, points))
     with module.context:
         before = str(module).count('"reduction"')
         run_pipeline(module, ALWAYS)
@@ -27,6 +28,16 @@ def test_unrolled(seed: int) -> None:
         _check(module, case)
         run_pipeline(module, pipeline.named("fuse-gpu-pipeline"))
         _check(module, case)
+
+
+def _specs(case: Nested, points: str) -> list[mf.TensorSpec]:
+    """Of arrays of which the number of points that have results is known, or is not."""
+    specs = specs_of(case.arrays())
+    if points == "dynamic":
+        number, axis = case.kept
+        shape = [None if d == axis else n for d, n in enumerate(case.shapes[number])]
+        specs[number] = mf.TensorSpec(shape, case.dtype)
+    return specs
 
 
 def _check(module: object, case: Nested) -> None:

@@ -19,11 +19,13 @@ class Nested:
         function: of two arrays, and the module whose functions it calls.
         shapes: of the arrays.
         dtype: of both.
+        kept: the array of whose points each has a result, and the axis along which they lie.
     """
 
     function: Any
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     dtype: str
+    kept: tuple[int, int]
 
     def arrays(self) -> list[np.ndarray]:
         """Both arrays."""
@@ -51,4 +53,4 @@ def random_nested(seed: int) -> Nested:
         return getattr(xp, outer)(r, axis=axis + (1 if first else 0))
 
     shapes = tuple((coordinates, n) if first else (n, coordinates) for n in points)
-    return Nested(nested, shapes, rng.choice(("float32", "int32")))
+    return Nested(nested, shapes, rng.choice(("float32", "int32")), (1 - axis, 1 if first else 0))

@@ -50,6 +50,53 @@ func.func @distances(%x: tensor<8192x3xf32>, %y: tensor<8192x3xf32>) -> tensor<8
 
 // -----
 
+#id = affine_map<(i, j, c) -> (i, j, c)>
+#ij = affine_map<(i, j, c) -> (i, j)>
+#first = affine_map<(i, j, c) -> (i, c)>
+#second = affine_map<(i, j, c) -> (j, c)>
+#pairs = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+// Points whose number is known at run time; squares that only the sum reads stay part of multiply-adds.
+// CHECK-LABEL: func.func @points
+// CHECK: %[[EXTENT:.*]] = tensor.dim
+// CHECK: tensor.empty(%{{.*}}) : tensor<?x4096x1xf32>
+// CHECK: arith.mulf {{.*}} fastmath<contract>
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} ins(%{{.*}}, %{{.*}} : tensor<?x4096x1xf32>, tensor<?x4096x1xf32>)
+// CHECK: iterator_types = ["parallel", "reduction"]
+func.func @points(%x: tensor<?x2xf32> {fuse.extent_hints = array<i64: 8192, 0>}, %y: tensor<4096x2xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x2xf32>
+  %e = tensor.empty(%n) : tensor<?x4096x2xf32>
+  %r = linalg.generic {indexing_maps = [#first, #second, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y : tensor<?x2xf32>, tensor<4096x2xf32>) outs(%e : tensor<?x4096x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %d = arith.subf %a, %b : f32
+    %s = arith.mulf %d, %d : f32
+    linalg.yield %s : f32
+  } -> tensor<?x4096x2xf32>
+  %e1 = tensor.empty(%n) : tensor<?x4096xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<?x4096xf32>) -> tensor<?x4096xf32>
+  %d = linalg.generic {indexing_maps = [#id, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%r : tensor<?x4096x2xf32>) outs(%init : tensor<?x4096xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<?x4096xf32>
+  %e2 = tensor.empty(%n) : tensor<?xf32>
+  %init2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<?xf32>) -> tensor<?xf32>
+  %y2 = linalg.generic {indexing_maps = [#pairs, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%d : tensor<?x4096xf32>) outs(%init2 : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %q = math.exp %a : f32
+    %s = arith.addf %out, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %y2 : tensor<?xf32>
+}
+
+// -----
+
 #id = affine_map<(i, c) -> (i, c)>
 #row = affine_map<(i, c) -> (i)>
 #column = affine_map<(i, c) -> (c)>
