@@ -27,6 +27,8 @@ from mlirfuse.dialect.attribute import (
 from mlirfuse.dialect.attribute import ATTRIBUTES as ATTRIBUTES
 from mlirfuse.dialect.flat_attribute import FLAT as FLAT
 from mlirfuse.dialect.gather_attribute import GATHER as GATHER
+from mlirfuse.dialect.separation import OPERATION as OPERATION
+from mlirfuse.dialect.separation import STORED as STORED
 
 _ANY, _NONE, _THREADS, _LOWERED = None, (), ("gpu.func",), ("gpu.func", "llvm.func")
 _HOST = _TILE = ("func.func",)
@@ -123,15 +125,6 @@ PRECISION = declare(
     "On an op of a contraction's body: how exactly it multiplies, one of `support/precision.py`; `ieee` where absent.",
     set_by="builder, tiling/contractions/k_loop",
     read_by="analysis/contractions, fuse-pipeline-contraction, distribution/mma, interpreter",
-)
-
-OPERATION = declare(
-    "operation",
-    I64,
-    _ANY,
-    'With `fusion="off"`, the number of the user\'s call that made a tensor op: ops of unequal ones share no kernel.',
-    set_by="builder",
-    read_by="analysis/segments/operations, passes/fusion/permuted_arrays",
 )
 
 # Kernels: the interface between the host and a kernel.

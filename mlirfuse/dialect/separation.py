@@ -1,0 +1,23 @@
+"""`fuse.operation` and `fuse.stored`, declared apart: the attributes of tensor ops that share no kernel with others."""
+
+from __future__ import annotations
+
+from mlirfuse.dialect.attribute import I64, UNIT, declare
+
+OPERATION = declare(
+    "operation",
+    I64,
+    None,
+    'With `fusion="off"`, the number of the user\'s call that made a tensor op: ops of unequal ones share no kernel.',
+    set_by="builder",
+    read_by="analysis/segments/operations, passes/fusion/permuted_arrays",
+)
+
+STORED = declare(
+    "stored",
+    UNIT,
+    None,
+    "On a tensor op: its result is stored, by a kernel without the ops that read it.",
+    set_by="fuse-store-operands",
+    read_by="analysis/segments/operations",
+)

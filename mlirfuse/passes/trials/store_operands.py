@@ -1,0 +1,132 @@
+"""`fuse-store-operands`: functions of one array that pairs of its elements with others share are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
+from mlirfuse.analysis.contractions.contraction import product_of
+from mlirfuse.analysis.kernels import body, host_functions
+from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
+from mlirfuse.dialect.attributes import STORED
+from mlirfuse.passes.graph.sliced_ops import behind, is_elementwise
+from mlirfuse.passes.trials.trial import Trial
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice.choice import RESOLUTION
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
+from mlirfuse.support.rewriting import backward_slice, defining_op
+
+
+@dataclass(frozen=True)
+class FuseStoreOperands(Pass):
+    """Marks ops with `fuse.stored` whose results pairs of elements share, where kernels then clearly take less time.
+
+    Requires functions of tensor ops. Of all pairs of rows of two arrays, a kernel computes what depends on one row
+    alone again for each tile of pairs: the logarithms of two lists of distributions, for one, of which divergences take
+    differences. Stored by a kernel of their own they are computed once, and loaded in place of what they are computed
+    of. An op is marked with the elementwise ops that it alone needs, if together they take more instructions than a
+    load, and an op reads its result all of whose operands lack one of its loops. Both forms, with the ops before and
+    behind, are scheduled on trial.
+
+    ```mlir
+    %l = linalg.generic ... ins(%p : tensor<512x1000xf32>) ... { ... math.log ... } -> tensor<512x1000xf32>
+    %d = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, ...]}
+        ins(%l, %m : tensor<512x1000xf32>, tensor<512x1000xf32>) ... { ... arith.subf ... } -> tensor<512x512x1000xf32>
+    ```
+    becomes
+    ```mlir
+    %l = linalg.generic ... ins(%p : tensor<512x1000xf32>) ... attrs = {fuse.stored} { ... math.log ... } -> ...
+    %d = linalg.generic ... ins(%l, %m : tensor<512x1000xf32>, tensor<512x1000xf32>) ... -> tensor<512x512x1000xf32>
+    ```
+
+    Attributes:
+        always: whether such results are stored whatever is predicted.
+    """
+
+    name: ClassVar[str] = "fuse-store-operands"
+    always: bool = False
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Marks ops of the `builtin.module` in place."""
+        for function in host_functions(module):
+            found = _groups(function)
+            if not found:
+                remarks.declined(self, "no pairs share what takes longer to compute than to load", function)
+            for group in found:
+                first = next(op for op in body(function) if op in group)
+                times = f"{len(group)} op(s) on single elements of pairs"
+                if not self.always:
+                    ops = group | _around(function, group)
+                    whole = Trial(module, function, ops).microseconds()
+                    trial = Trial(module, function, ops)
+                    _mark({trial.copies[op] for op in group})
+                    stored = trial.microseconds()
+                    times += f" are predicted to take {stored:.1f} us stored, {whole:.1f} us where they are read"
+                    if stored * RESOLUTION >= whole:
+                        remarks.declined(self, times, first)
+                        continue
+                remarks.applied(self, times, first)
+                _mark(group)
+
+
+def _groups(function: ir.Operation) -> list[set[ir.Operation]]:
+    """The ops to store: those together whose results reach one op."""
+    groups: list[tuple[set[ir.Operation], set[ir.Operation]]] = []
+    for op in body(function):
+        structure = structure_of(op) if op.name == "linalg.generic" else None
+        if structure is None or not _is_of_pairs(structure):
+            continue
+        made = {maker for value in structure.operands if (maker := defining_op(value)) is not None}
+        stored = set().union(*(_computed(function, maker) for maker in made if is_elementwise(maker)))
+        if stored:
+            reached = {op, *behind([op], _computes)}
+            joined = [group for group in groups if not group[1].isdisjoint(reached)]
+            groups = [group for group in groups if group not in joined]
+            groups.append((stored.union(*(g[0] for g in joined)), reached.union(*(g[1] for g in joined))))
+    return [stored for stored, _ in groups]
+
+
+def _is_of_pairs(structure: OpStructure) -> bool:
+    """Whether an op has loops that reads of single arrays lack, all of these."""
+    inputs = [
+        (axes, extents)
+        for value, axes, extents in zip(
+            structure.operands, structure.operand_axes, structure.operand_extents, strict=True
+        )
+        if axes and not is_constant(value)
+    ]
+    extents = {loop: n for axes, sizes in inputs for loop, n in zip(axes, sizes, strict=True) if loop is not None}
+    whole = {loop for loop, n in extents.items() if n != 1}
+    return len(inputs) > 1 and all(not whole <= set(axes) for axes, _ in inputs)
+
+
+def _computed(function: ir.Operation, maker: ir.Operation) -> set[ir.Operation]:
+    """An elementwise op and those that it alone needs, if they take more instructions than a load."""
+    found = {maker}
+    for op in reversed(body(function)):
+        users = {use.owner.operation for result in op.results for use in result.uses}
+        if is_elementwise(op) and users and users <= found:
+            found.add(op)
+    counts = [instructions_of(op) for op in found]
+    total = sum(count.plain + SPECIAL_INSTRUCTIONS * count.special for count in counts)
+    return found if total > ACCESS_INSTRUCTIONS else set()
+
+
+def _around(function: ir.Operation, group: set[ir.Operation]) -> set[ir.Operation]:
+    """The ops that need what is stored, but products, and the elementwise ops before."""
+    needing = set(behind(list(group), _computes))
+    wanted = [value for op in (*group, *needing) for value in op.operands]
+    return needing | {op for op in backward_slice(wanted, body(function)) if is_elementwise(op)}
+
+
+def _computes(op: ir.Operation) -> bool:
+    structure = structure_of(op) if op.name == "linalg.generic" else None
+    return structure is not None and product_of(structure) is None
+
+
+def _mark(ops: set[ir.Operation]) -> None:
+    for op in ops:
+        op.attributes[STORED] = ir.UnitAttr.get(op.context)
