@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.combining import joins_addition
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instruction_count, instructions_of
+from mlirfuse.analysis.arithmetic.multiply_add import may_contract
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
@@ -103,7 +103,7 @@ def _needed(
 def sliding_instructions(space: IterationSpace, structures: Sequence[OpStructure]) -> tuple[float, float]:
     """Plain instructions for each element of the space, and for each that a thread reads, where elements of the space
     that read the same element of an array share what is computed of it alone. Products that additions may take are
-    none of their own.
+    none of their own, nor are changes of sign, which whatever reads a number does too.
     """
     each = read = 0.0
     whole = {d for d, extent in enumerate(space.extents) if extent != 1}
@@ -122,9 +122,14 @@ def sliding_instructions(space: IterationSpace, structures: Sequence[OpStructure
             count, _ = instruction_count(s.op, op)
             if len(found) == 1:
                 read += max(count, 1.0)
-            elif not any(joins_addition(result) for result in op.results):
+            elif not _is_part(op):
                 each += count
         alone.update(
             {of: sources.get(value, frozenset()) for of, value in zip(s.op.results, terminator.operands, strict=True)}
         )
     return each, read
+
+
+def _is_part(op: ir.Operation) -> bool:
+    """Whether an op is a part of the instructions that read its result."""
+    return op.name in ("arith.negf", "math.absf") or (op.name == "arith.mulf" and may_contract(op))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +21,9 @@ LOADS = ("memref.load", "vector.load", "vector.maskedload")
 PURE = ("affine", "arith", "index", "math", "vector")
 """Dialects whose ops, but for `LOADS` and stores of vectors, touch no memory."""
 
+SAME = ("arith.extf", "vector.broadcast", "vector.extract", "vector.shape_cast", "vector.to_elements")
+"""Ops whose results are numbers of the operand, each in another form."""
+
 STORES = ("vector.store", "vector.maskedstore", "vector.scatter", "vector.transfer_write")
 
 
@@ -30,7 +34,8 @@ class FuseUnrollLoops(Pass):
     Requires one thread's code (`gpu.func`). A step of such a loop, of a reduction over chunks for one, waits for its
     loads; ptxas issues the loads of an unrolled body together. LLVM by itself unrolls as little as its limit on the
     size of code allows. A loop is unrolled until `LOADS_AHEAD` loads of an array are under way, the body has
-    `MOST_UNROLLED` instructions, or no steps are left (`schedule/model/loops.py`, which predictions use too).
+    `MOST_UNROLLED` instructions, or no steps are left; and on, up to `SHARED_STEPS`, where several operations share
+    each load, as in a register tile of results (`schedule/model/loops.py`, which predictions use too).
     Loops that branch, store, or wait for other threads are left alone: ptxas moves no load across what they do.
 
     ```mlir
@@ -67,14 +72,32 @@ def _steps(loop: ir.Operation) -> int | str:
     *ops, _ = [op.operation for op in loop.regions[0].blocks[0].operations]
     if other := next((op for op in ops if op.regions or not _is_pure(op)), None):
         return f"a step has a {other.name}"
-    loads = Counter(op.operands[0] for op in ops if op.name in LOADS and not is_workgroup(op.operands[0].type))
-    if not loads:
+    ops = _varying(loop, ops)
+    loading = [op for op in ops if op.name in LOADS and not is_workgroup(op.operands[0].type)]
+    if not loading:
         return "a step loads nothing from device memory"
-    count = steps_at_once(max(loads.values()), sum(map(code_size, ops)))
+    loads, uses = Counter(op.operands[0] for op in loading), min(_uses(op.results[0]) for op in loading)
+    count = steps_at_once(max(loads.values()), sum(map(code_size, ops)), uses)
     lower, upper, step = map(integer_of, list(loop.operands)[:3])
     if lower is not None and upper is not None and step:
         count = min(count, -(-(upper - lower) // step))
     return count if count > 1 else "the loads of a step are many, or its code is long"
+
+
+def _varying(loop: ir.Operation, ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """The ops of a step that depend on the step: LLVM moves the others before the loop."""
+    varying, found = set(loop.regions[0].blocks[0].arguments), []
+    for op in ops:
+        if not varying.isdisjoint(op.operands):
+            varying.update(op.results)
+            found.append(op)
+    return found
+
+
+def _uses(value: ir.Value) -> int:
+    """Operations on a value, or on a part or another form of it."""
+    users = [use.owner.operation for use in value.uses]
+    return sum(max(map(_uses, user.results)) if user.name in SAME else 1 for user in users)
 
 
 def _is_pure(op: ir.Operation) -> bool:

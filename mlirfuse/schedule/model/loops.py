@@ -13,6 +13,12 @@ LOADS_AHEAD = 4
 MOST_UNROLLED = 1024
 """Instructions of a loop's body, at most, that it is unrolled to: 16 KB of code."""
 
+FEWEST_USES = 4
+"""Uses of what a step loads, at least, for more steps at once: as in a register tile of four results a side."""
+
+SHARED_STEPS, MOST_SHARED = 4, 4096
+"""Steps of such a loop at once, and instructions of its body at most: 64 KB of code, which take long to execute."""
+
 
 def unrolled_rows(persistent_loop: PersistentLoopProblem, layout: BlockedLayout) -> int:
     """Rows of a tile that each thread has a part of, one after the other."""
@@ -43,12 +49,19 @@ def row_elements(problem: Problem) -> int:
     return prod(extent or 1 for d, extent in enumerate(problem.extents) if d not in problem.loop_part.dims)
 
 
-def steps_at_once(loads: float, instructions: float) -> int:
-    """Steps that `fuse-unroll-loops` makes one of, so that their loads are under way together; a power of two.
+def steps_at_once(loads: float, instructions: float, uses: float = 1.0) -> int:
+    """Steps that `fuse-unroll-loops` makes one of; a power of two.
+
+    The loads of these steps are under way together. Where each load feeds several results, these take more registers
+    than what is loaded, so that there are some for more loads, whose addresses are the first step's and a number.
 
     Args:
         loads: of a step from an array in device memory.
         instructions: of a step.
+        uses: of what a step loads, by operations of its own each; the least of all loads.
     """
-    most = min(LOADS_AHEAD / max(1.0, loads), MOST_UNROLLED / max(1.0, instructions))
+    most, longest = LOADS_AHEAD / max(1.0, loads), MOST_UNROLLED
+    if uses >= FEWEST_USES:
+        most, longest = max(most, SHARED_STEPS), MOST_SHARED
+    most = min(most, longest / max(1.0, instructions))
     return 1 << int(most).bit_length() - 1 if most >= 1 else 1

@@ -11,6 +11,8 @@ from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict import predict, work_of
+from mlirfuse.schedule.predict.counts.pairs import unrolled_steps
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
 from mlirfuse.schedule.problem import Problem, RowReduction, SharedInstructions
 from mlirfuse.schedule.rows.register_tiles import MOST_RESULTS, register_tile_schedules
 from mlirfuse.target import TARGETS
@@ -103,3 +105,18 @@ def test_device_memory_is_read_once_where_the_l2_holds_the_operands() -> None:
     schedule = next(register_tile_schedules(DISTANCES, TARGET))
     nbytes = 4 * (1024 * 256 + 4096 * 256 + 1024 * 4096)
     assert predict(schedule, DISTANCES, machine).dram == pytest.approx(1e6 * nbytes / machine.dram_bandwidth)
+
+
+def test_steps_of_tiles_share_addresses() -> None:
+    """Four steps are one where each load feeds several results: fewer instructions than a load and its address each."""
+    machine = machine_of(TARGET, None)
+    of_four = next(s for s in register_tile_schedules(DISTANCES, TARGET) if s.layout.repeats == (8, 8, 1))
+    assert unrolled_steps(DISTANCES, of_four.layout, 32) == 4
+    longer = replace(DISTANCES, extents=(1024, 4096, 512))
+    work, more = (work_of(of_four, problem, machine) for problem in (DISTANCES, longer))
+    each, loads = 3 * 64, 8 + 8
+    of_step = each + loads * (1 + (ACCESS_INSTRUCTIONS - 1) / 4)
+    steps = work.blocks * work.threads * 256 / of_four.tile[2]
+    assert more.instructions - work.instructions == pytest.approx(steps * of_step)
+    alone = next(s for s in register_tile_schedules(DISTANCES, TARGET) if s.layout.repeats == (8, 1, 1))
+    assert unrolled_steps(DISTANCES, alone.layout, 32) == 1

@@ -1,17 +1,16 @@
 """What is counted for kernels that read windows, whose elements share what they read: loops over tiles in which windows
-slide along dimensions of the space, elementwise kernels, and reductions over pairs.
+slide along dimensions of the space, and elementwise kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from math import ceil, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import PARTITIONS, REGISTER_BYTES
 from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of
 from mlirfuse.schedule.predict.counts.accesses import held_elements, missing, thread_access, traffic
-from mlirfuse.schedule.predict.counts.instructions import add_shared_elements
 from mlirfuse.schedule.predict.counts.space import known_extents
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
@@ -21,7 +20,6 @@ from mlirfuse.schedule.predict.facts import (
     LOST,
     NARROW_INSTRUCTIONS,
     SHORT_RUNS,
-    SPECIAL_INSTRUCTIONS,
     SPREAD,
     THREAD_INSTRUCTIONS,
     WINDOW_INSTRUCTIONS,
@@ -106,7 +104,7 @@ def add_sliding_elements(work: Work, schedule: Schedule, problem: Problem, cover
         Instructions of one thread that wait for one another in a step: for the elements of one accumulator.
     """
     layout, (each, _) = schedule.layout, problem.sliding_instructions
-    _add_instructions(work, schedule, problem, covered, problem.reads)
+    _add_instructions(work, schedule, problem, covered)
     return each * prod(layout.fragments(d) for d in problem.reduced if layout.is_alone([d]))
 
 
@@ -117,72 +115,39 @@ def add_window_elements(work: Work, schedule: Schedule, problem: Problem, covere
         Instructions of one thread that wait for one another: for one element, or a warp's own, of which it issues one a
         cycle.
     """
-    of_thread = _add_instructions(work, schedule, problem, covered, problem.reads)
-    work.instructions += work.blocks * work.threads * THREAD_INSTRUCTIONS
-    return max(_dependent(problem), of_thread / DEPENDENT_CYCLES)
-
-
-def in_steps(problem: Problem) -> tuple[list[ArrayAccess], list[ArrayAccess]]:
-    """The arrays that a loop over what is reduced reads in each step, and those that no step changes."""
-    looped = [a for a in problem.reads if not problem.reduced.isdisjoint(a.dims)]
-    return looped, [a for a in problem.reads if a not in looped]
-
-
-def add_pairs(work: Work, schedule: Schedule, problem: Problem, steps: int) -> float:
-    """The same of blocks that loop over what is reduced in so many steps, of arrays of which none varies along the
-    whole space. What a thread reads that no step changes, it reads before the loop.
-
-    Returns:
-        Instructions of one thread in a step that wait for one another, likewise.
-    """
-    layout, known = schedule.layout, known_extents(problem)
-    looped, stays = in_steps(problem)
-    read, taps = problem.sliding_instructions[1], sum(a.taps for a in problem.reads)
-    own = sum(
-        (read / taps + ACCESS_INSTRUCTIONS / thread_access(a, layout, known)) * held_elements(a, layout) for a in stays
-    )
-    threads = work.blocks * work.threads
-    work.instructions += threads * (THREAD_INSTRUCTIONS + own)
-    covered = steps * threads * layout.elements_per_thread
-    of_thread = _add_instructions(work, schedule, problem, covered, looped)
-    add_shared_elements(work, problem, layout, problem.reduced, steps)
-    shared = [s for s in problem.shared_instructions if not s.dims.isdisjoint(problem.reduced)]
-    of_thread += sum(layout.held(s.dims) * s.instructions for s in shared)
-    return max(_dependent(problem), of_thread / DEPENDENT_CYCLES)
-
-
-def _dependent(problem: Problem) -> float:
-    """Instructions for one element that wait for one another."""
     each, _ = problem.sliding_instructions
-    shared = sum(s.instructions + SPECIAL_INSTRUCTIONS * s.special for s in problem.shared_instructions)
-    return each + shared
+    of_thread = _add_instructions(work, schedule, problem, covered)
+    work.instructions += work.blocks * work.threads * THREAD_INSTRUCTIONS
+    return max(each, of_thread / DEPENDENT_CYCLES)
 
 
-def _add_instructions(
-    work: Work, schedule: Schedule, problem: Problem, covered: int, reads: Collection[ArrayAccess]
-) -> float:
-    """Adds the instructions for so many elements that read some arrays; returns those of one thread in a step.
-
-    Each partition of an SM takes whole warps: the one with the most is the last, unless another block is in work beside
-    the one that ends, and others follow.
-    """
+def _add_instructions(work: Work, schedule: Schedule, problem: Problem, covered: int) -> float:
+    """Adds the instructions for so many elements; returns those of one thread in a step."""
     layout, (each, read) = schedule.layout, problem.sliding_instructions
     known = known_extents(problem)
     windows = [a for a in problem.reads if a.windows]
     access = WINDOW_INSTRUCTIONS if windows else ACCESS_INSTRUCTIONS
     stores = [] if problem.reduced else problem.writes
-    accesses = sum(held_elements(a, layout) / thread_access(a, layout, known) for a in (*reads, *stores))
+    accesses = sum(held_elements(a, layout) / thread_access(a, layout, known) for a in (*problem.reads, *stores))
     narrow = sum(_narrow(a, layout, known) for a in (*windows, *stores))
-    held, taps = sum(held_elements(a, layout) for a in reads), sum(a.taps for a in problem.reads)
+    held, taps = (sum(n) for n in zip(*((held_elements(a, layout), a.taps) for a in problem.reads), strict=True))
     of_thread = each * layout.elements_per_thread + read * held / taps + access * accesses
     of_thread += NARROW_INSTRUCTIONS * narrow
-    warps = work.resident * layout.threads / WARP
-    waits = work.resident == 1 or work.blocks <= work.sms * work.resident
-    uneven = ceil(warps / PARTITIONS) * PARTITIONS / warps if waits else 1.0
-    work.instructions += uneven * covered / layout.elements_per_thread * of_thread
+    work.instructions += unevenness(work) * covered / layout.elements_per_thread * of_thread
     work.special += covered * problem.special
     work.double += covered * problem.double
     return of_thread
+
+
+def unevenness(work: Work) -> float:
+    """Instructions of the partition of an SM with the most to those of each, were all alike.
+
+    Each takes whole warps: the one with the most is the last, unless another block is in work beside the one that ends,
+    and others follow.
+    """
+    warps = work.resident * work.threads / WARP
+    waits = work.resident == 1 or work.blocks <= work.sms * work.resident
+    return ceil(warps / PARTITIONS) * PARTITIONS / warps if waits else 1.0
 
 
 def _narrow(array: ArrayAccess, layout: BlockedLayout, extents: tuple[int, ...]) -> float:

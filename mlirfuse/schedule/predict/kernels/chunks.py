@@ -14,7 +14,6 @@ from mlirfuse.schedule.predict.counts.accesses import (
     columns_traffic,
     held_elements,
     missing,
-    thread_access,
     traffic,
 )
 from mlirfuse.schedule.predict.counts.instructions import (
@@ -25,6 +24,7 @@ from mlirfuse.schedule.predict.counts.instructions import (
     exchanges,
     own_waits,
 )
+from mlirfuse.schedule.predict.counts.pairs import add_pairs, in_steps, unrolled_steps
 from mlirfuse.schedule.predict.counts.space import (
     accesses,
     arrays,
@@ -34,7 +34,7 @@ from mlirfuse.schedule.predict.counts.space import (
     tiles,
     wastes,
 )
-from mlirfuse.schedule.predict.counts.windows import add_pairs, in_steps, moved_bytes
+from mlirfuse.schedule.predict.counts.windows import moved_bytes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, BASE_REGISTERS, LOST
 from mlirfuse.schedule.predict.work import Work
@@ -112,9 +112,7 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     held, kept = (
         sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in each) for each in (looped, stays)
     )
-    loads = [held_elements(a, layout) / thread_access(a, layout, extents) for a in looped]
-    each, _ = problem.sliding_instructions
-    at_once = min(steps, steps_at_once(max(loads, default=1.0), each * layout.elements_per_thread))
+    at_once = unrolled_steps(problem, layout, steps)
     needed = registers or round(BASE_REGISTERS + (carried + kept + held * at_once) / REGISTER_BYTES)
     work = device.work(layout, clusters, device.resident(layout.threads, needed))
     read, work.written = moved_bytes(problem, extents)
@@ -126,7 +124,7 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     work.l1 = passes * moved.l1
     work.read = read + (work.l2_read - read) * missing(_slab(problem, extents), device.machine.l2_bytes)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
-    waits = add_pairs(work, schedule, problem, steps)
+    waits = add_pairs(work, problem, layout, steps, at_once)
     add_repeated(work, problem, clusters * steps * prod(layout.extents))
     add_exchanges(work, exchanged, work.blocks)
     rounds = passes * max(1.0, steps / at_once)

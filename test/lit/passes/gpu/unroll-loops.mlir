@@ -34,12 +34,74 @@ gpu.module @sums [#nvvm.target<chip = "sm_90a">] {
     }
     %c = scf.for %i = %c0 to %n step %c256 iter_args(%sum = %b) -> (vector<4xf32>) {
       %v = vector.load %x[%i] : memref<?xf32>, vector<4xf32>
-      %w = vector.load %x[%c768] : memref<?xf32>, vector<4xf32>
+      %j = arith.addi %i, %c768 : index
+      %w = vector.load %x[%j] : memref<?xf32>, vector<4xf32>
       %vw = arith.mulf %v, %w : vector<4xf32>
       %next = arith.addf %sum, %vw : vector<4xf32>
       scf.yield %next : vector<4xf32>
     }
     vector.store %c, %y[%c0] : memref<?xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @tiles [#nvvm.target<chip = "sm_90a">] {
+  // Each load feeds four operations, in whatever form: four steps share addresses. What no step changes is loaded before
+  // the loop, and does not count. Four loads that one operation each takes are enough by themselves.
+  // CHECK-DAG: #[[FOUR_TIMES:.*]] = #llvm.loop_unroll<count = 4 : i32>
+  // CHECK-DAG: #[[ONCE_FOR_ALL:.*]] = #llvm.loop_annotation<unroll = #[[FOUR_TIMES]]>
+  // CHECK-LABEL: gpu.func @tiles
+  // CHECK: } {llvm.loop_annotation = #[[ONCE_FOR_ALL]]}
+  // CHECK-NOT: llvm.loop_annotation
+  // REMARK: fuse-unroll-loops: applied: 4 steps are one, whose loads are under way together
+  // REMARK: fuse-unroll-loops: declined: the loads of a step are many, or its code is long
+  gpu.func @tiles(%x: memref<?xbf16>, %y: memref<?xf32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c256 = arith.constant 256 : index
+    %zero = arith.constant 0.0 : f32
+    %zeros = arith.constant dense<0.0> : vector<4xf32>
+    %o:5 = scf.for %i = %c0 to %n step %c256 iter_args(%a0 = %zeros, %a1 = %zeros, %a2 = %zeros, %a3 = %zeros, %a4 = %zeros)
+        -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>) {
+      %once = memref.load %x[%c1] : memref<?xbf16>
+      %row = vector.load %y[%i] : memref<?xf32>, vector<4xf32>
+      %h0 = memref.load %x[%i] : memref<?xbf16>
+      %w0 = arith.extf %h0 : bf16 to f32
+      %b0 = vector.broadcast %w0 : f32 to vector<4xf32>
+      %p0 = arith.mulf %b0, %row : vector<4xf32>
+      %q0 = arith.addf %b0, %row : vector<4xf32>
+      %r0 = arith.subf %b0, %row : vector<4xf32>
+      %s0 = arith.maximumf %b0, %row : vector<4xf32>
+      %t0 = arith.addf %p0, %q0 : vector<4xf32>
+      %n0 = arith.addf %a0, %t0 : vector<4xf32>
+      %n1 = arith.addf %a1, %r0 : vector<4xf32>
+      %n2 = arith.addf %a2, %s0 : vector<4xf32>
+      %wide = arith.extf %once : bf16 to f32
+      %bs = vector.broadcast %wide : f32 to vector<4xf32>
+      %n3 = arith.addf %a3, %bs : vector<4xf32>
+      %n4 = arith.mulf %a4, %n3 : vector<4xf32>
+      scf.yield %n0, %n1, %n2, %n3, %n4 : vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>
+    }
+    %s = arith.addf %o#0, %o#1 : vector<4xf32>
+    %u:4 = scf.for %i = %c0 to %n step %c256 iter_args(%a0 = %zero, %a1 = %zero, %a2 = %zero, %a3 = %zero)
+        -> (f32, f32, f32, f32) {
+      %i1 = arith.addi %i, %c1 : index
+      %i2 = arith.addi %i1, %c1 : index
+      %i3 = arith.addi %i2, %c1 : index
+      %v0 = memref.load %y[%i] : memref<?xf32>
+      %v1 = memref.load %y[%i1] : memref<?xf32>
+      %v2 = memref.load %y[%i2] : memref<?xf32>
+      %v3 = memref.load %y[%i3] : memref<?xf32>
+      %n0 = arith.addf %a0, %v0 : f32
+      %n1 = arith.addf %a1, %v1 : f32
+      %n2 = arith.addf %a2, %v2 : f32
+      %n3 = arith.addf %a3, %v3 : f32
+      scf.yield %n0, %n1, %n2, %n3 : f32, f32, f32, f32
+    }
+    vector.store %s, %y[%c0] : memref<?xf32>, vector<4xf32>
+    memref.store %u#0, %y[%c1] : memref<?xf32>
     gpu.return
   }
 }
@@ -74,8 +136,10 @@ gpu.module @others [#nvvm.target<chip = "sm_90a">] {
     }
     %a = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (f32) {
       %v = memref.load %x[%i] : memref<?xf32>
-      %w = memref.load %x[%c0] : memref<?xf32>
-      %t = memref.load %x[%c1] : memref<?xf32>
+      %j = arith.addi %i, %c1 : index
+      %k = arith.addi %j, %c1 : index
+      %w = memref.load %x[%j] : memref<?xf32>
+      %t = memref.load %x[%k] : memref<?xf32>
       %vw = arith.mulf %v, %w : f32
       %vwt = arith.mulf %vw, %t : f32
       %next = arith.addf %sum, %vwt : f32
