@@ -38,12 +38,12 @@ _COUNTS: dict[str, tuple[float, float]] = {
     "arith.extf": (0.5, 0),
     "arith.truncf": (0.5, 0),
     "arith.bitcast": (0, 0),
-    "arith.divf": (16, 1),
+    "arith.divf": (14, 1),
     "arith.remf": (30, 1),
     "arith.divsi": (20, 1),
     "arith.floordivsi": (25, 1),
     "arith.remsi": (20, 1),
-    "math.sqrt": (13, 1),
+    "math.sqrt": (12, 1),
     "math.rsqrt": (3, 1),
     "math.exp": (7, 1),
     "math.exp2": (2, 1),
@@ -71,7 +71,7 @@ _EXACT_QUOTIENT, _SHARED_QUOTIENT = (1.0, 0.0), (5.0, 0.0)
 _BOUNDED_QUOTIENT, _BOUNDED_RECIPROCAL = (11.0, 1.0), (5.0, 1.0)
 """Of `arith.divf` by a number that is known not to be tiny: `lower-bounded-divisions`."""
 
-_RECIPROCAL = (9.0, 1.0)
+_RECIPROCAL = (8.0, 1.0)
 """Of `arith.divf` of a power of two by any number: `lower-scaled-divisions`."""
 
 _BOUNDED_ROOT = (6.0, 1.0)

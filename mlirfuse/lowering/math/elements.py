@@ -35,6 +35,17 @@ def constant_like(number: float, target: ir.Type) -> ir.Value:
     return broadcast_like(f32_constant(number), target)
 
 
+def bits_type(type_: ir.Type) -> ir.Type:
+    """The type of the bits of an `f32`, or of a vector of them."""
+    bits: ir.Type = ir.IntegerType.get_signless(32)
+    return ir.VectorType.get(type_.shape, bits) if isinstance(type_, ir.VectorType) else bits
+
+
+def bits_like(value: int, target: ir.Type) -> ir.Value:
+    """A constant of 32 bits, or a vector of that type with it in all places."""
+    return broadcast_like(arith.constant(ir.IntegerType.get_signless(32), value), target)
+
+
 def broadcast_like(value: ir.Value, target: ir.Type) -> ir.Value:
     """A scalar broadcast to `target` if that is a vector type; otherwise the scalar itself."""
     return vector.broadcast(target, value) if isinstance(target, ir.VectorType) else value

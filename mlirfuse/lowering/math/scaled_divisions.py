@@ -11,17 +11,13 @@ from mlir.dialects import arith, math
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import by_element, constant_like
+from mlirfuse.lowering.math.elements import bits_like, bits_type, by_element, constant_like
 from mlirfuse.lowering.math.quotients import reciprocals, truncated_product
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, number_of, ops_named
 
-LARGE, LESS = 2.0**96, 2.0**-32
-"""A divisor of larger magnitude is multiplied by `LESS`, whose reciprocal by the special unit is a normal number."""
-
-SMALL, MORE = 2.0**-64, 2.0**64
-"""A divisor of smaller magnitude is multiplied by `MORE`, likewise. Where that makes the dividend infinite, so is the
-quotient; and the remainder of what is multiplied can be represented."""
+HALF_EXPONENT, ONE_AND_A_HALF = 0x7F << 23, (127 + 63) << 23
+"""Where half of a float32's exponent lies in its bits, shifted by one; and one and a half times the exponents' bias."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +26,24 @@ class LowerScaledDivisions(Pass):
 
     `div.rn.f32` branches to a function for small and large numbers, and for a dividend of zero, such as the overlap of
     two boxes mostly is. All lanes wait for one that branches, and the branch keeps the instructions of other elements
-    from filling its waits. What is left of divisions by the passes before takes 16 instructions here, whatever numbers
+    from filling its waits. What is left of divisions by the passes before takes 15 instructions here, whatever numbers
     it is of.
 
-    x and s are multiplied by a power of two, which is 1 but for an s of more than 2^96 or less than 2^-64. The
-    quotient by the reciprocal, which is made as in `lower-bounded-divisions`, is corrected by its remainder unless that
-    is 0 or, where the quotient or s is infinite or s is 0, NaN. Quotients are correctly rounded but for dividends of
-    less than 2^-99 by an s of 2^-64 and more, whose quotients are within 1.5 units in the last place. Infinities, zeros
-    and NaN are those of IEEE division. A power of two over s is the power times the reciprocal.
+    x and s are multiplied by 2^-e, where 2^2e is near to the magnitude of s, so that s and its reciprocal become normal
+    numbers: halfway to the quotient, x overflows only where that does. The quotient by the reciprocal, which is made as
+    in `lower-bounded-divisions`, is corrected by its remainder unless that is 0 or, where the quotient or s is infinite
+    or s is 0, NaN. Quotients of magnitude 2^-101 and more, of dividends of 2^-99 and more, are correctly rounded, and
+    others within 1.5 units in the last place. Infinities, zeros and NaN are those of IEEE division. A power of two over
+    s is the power times the reciprocal.
 
     ```mlir
     %q = arith.divf %x, %s : f32
     // lower-scaled-divisions
-    %0 = math.absf %s : f32
-    %1 = arith.cmpf ogt, %0, %large : f32
-    %2 = arith.select %1, %less, %one : f32
-    %3 = arith.cmpf olt, %0, %small : f32
-    %k = arith.select %3, %more, %2 : f32
+    %0 = arith.bitcast %s : f32 to i32
+    %1 = arith.shrui %0, %c1 : i32
+    %2 = arith.andi %1, %half_exponent : i32
+    %3 = arith.subi %one_and_a_half, %2 : i32
+    %k = arith.bitcast %3 : i32 to f32
     %4 = arith.mulf %s, %k : f32
     %5 = arith.mulf %x, %k : f32
     %6 = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%4) : (f32) -> f32
@@ -93,8 +90,7 @@ def _quotient(x: ir.Value, s: ir.Value) -> ir.Value:
 
 
 def _scale(s: ir.Value) -> ir.Value:
-    """The power of two by which a divisor, and what it divides, is multiplied."""
-    size = math.absf(s)
-    large, less, small, more, one = (constant_like(n, s.type) for n in (LARGE, LESS, SMALL, MORE, 1.0))
-    scale = arith.select(arith.cmpf(arith.CmpFPredicate.OGT, size, large), less, one)
-    return arith.select(arith.cmpf(arith.CmpFPredicate.OLT, size, small), more, scale)
+    """2^-e for a divisor of magnitude 2^(2e - 1) up to 2^(2e + 1), from the exponent's bits but the last."""
+    bits = bits_type(s.type)
+    halved = arith.andi(arith.shrui(arith.bitcast(bits, s), bits_like(1, bits)), bits_like(HALF_EXPONENT, bits))
+    return arith.bitcast(s.type, arith.subi(bits_like(ONE_AND_A_HALF, bits), halved))

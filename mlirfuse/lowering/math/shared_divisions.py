@@ -14,7 +14,7 @@ from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, value_range
 from mlirfuse.analysis.arithmetic.rounded import rounds_to_half
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import broadcast_like, by_element, constant_like
+from mlirfuse.lowering.math.elements import bits_like, bits_type, broadcast_like, by_element, constant_like
 from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
 from mlirfuse.lowering.math.special_unit import reciprocal
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -169,14 +169,12 @@ def _scale(divisor: ir.Value) -> ir.Value:
     With this k, x k overflows only where the quotient does, and subnormal dividends of small divisors become normal.
     The computation is on the exponent bits, which are ordered as the numbers are.
     """
-    integer: ir.Type = ir.IntegerType.get_signless(32)
-    if isinstance(divisor.type, ir.VectorType):
-        integer = ir.VectorType.get(divisor.type.shape, integer)
+    integer = bits_type(divisor.type)
     bits = arith.bitcast(integer, divisor)
-    exponent = arith.andi(bits, _bits(0xFF << MANTISSA_BITS, integer))
-    inverse = arith.subi(_bits((2 * BIAS - 1) << MANTISSA_BITS, integer), exponent)
-    raised = arith.addi(inverse, _bits(64 << MANTISSA_BITS, integer))
-    size = arith.maxsi(inverse, arith.minsi(raised, _bits(BIAS << MANTISSA_BITS, integer)))
+    exponent = arith.andi(bits, bits_like(0xFF << MANTISSA_BITS, integer))
+    inverse = arith.subi(bits_like((2 * BIAS - 1) << MANTISSA_BITS, integer), exponent)
+    raised = arith.addi(inverse, bits_like(64 << MANTISSA_BITS, integer))
+    size = arith.maxsi(inverse, arith.minsi(raised, bits_like(BIAS << MANTISSA_BITS, integer)))
     return math.copysign(arith.bitcast(divisor.type, size), arith.negf(divisor))
 
 
@@ -198,8 +196,3 @@ def _like(value: ir.Value, type_: ir.Type) -> ir.Value:
 def _width(op: ir.Operation) -> int:
     result = op.results[0].type
     return prod(result.shape) if isinstance(result, ir.VectorType) else 1
-
-
-def _bits(value: int, type_: ir.Type) -> ir.Value:
-    constant = arith.constant(ir.IntegerType.get_signless(32), value)
-    return broadcast_like(constant, type_)

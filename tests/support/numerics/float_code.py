@@ -57,6 +57,7 @@ _OPS: dict[str, Callable[..., Any]] = {
     "arith.addi": np.add,
     "arith.subi": np.subtract,
     "arith.andi": np.bitwise_and,
+    "arith.shrui": lambda a, b: (a.view(np.uint32) >> np.uint32(b)).view(np.int32),
     "arith.maxsi": np.maximum,
     "arith.minsi": np.minimum,
     "arith.mulf": np.multiply,

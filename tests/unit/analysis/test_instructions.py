@@ -20,8 +20,8 @@ COUNTED: dict[str, tuple[Callable[..., Any], float]] = {
     "exact": (lambda x: x / 4.0, 1.0),
     "constant": (lambda x: x / 3.0, 5.0),
     "shared": (lambda x: x / mf.sum(x, axis=-1, keepdims=True), 6.0),  # and a sum
-    "own": (lambda x: x / (x + 1.0), 17.0),
-    "one by its own": (lambda x: 1.0 / (x + 1.0), 10.0),
+    "own": (lambda x: x / (x + 1.0), 15.0),
+    "one by its own": (lambda x: 1.0 / (x + 1.0), 9.0),
     "not tiny": (lambda x: x / (x * x + 1.0), 13.0),
     "one by what is not tiny": (lambda x: 1.0 / (x * x + 1.0), 7.0),
 }

@@ -6,10 +6,11 @@ gpu.module @quotient {
   // CHECK-LABEL: gpu.func @quotient
   // CHECK: %[[X:.*]] = memref.load
   // CHECK: %[[S:.*]] = memref.load
-  // CHECK: %[[SIZE:.*]] = math.absf %[[S]]
-  // CHECK: arith.cmpf ogt, %[[SIZE]]
-  // CHECK: arith.cmpf olt, %[[SIZE]]
-  // CHECK: %[[K:.*]] = arith.select
+  // CHECK: %[[BITS:.*]] = arith.bitcast %[[S]] : f32 to i32
+  // CHECK: arith.shrui %[[BITS]]
+  // CHECK: arith.andi
+  // CHECK: %[[SCALE:.*]] = arith.subi
+  // CHECK: %[[K:.*]] = arith.bitcast %[[SCALE]] : i32 to f32
   // CHECK: %[[DIVISOR:.*]] = arith.mulf %[[S]], %[[K]]
   // CHECK: %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[DIVISOR]])
   // CHECK: %[[DIVIDEND:.*]] = arith.mulf %[[X]], %[[K]]
@@ -41,7 +42,7 @@ gpu.module @quotient {
 gpu.module @reciprocal {
   // A power of two over vectors: no remainder.
   // CHECK-LABEL: gpu.func @reciprocal
-  // CHECK: %[[K:.*]] = arith.select {{.*}} : vector<2xi1>, vector<2xf32>
+  // CHECK: arith.bitcast {{.*}} : vector<2xi32> to vector<2xf32>
   // CHECK-COUNT-2: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
   // CHECK-NOT: mul.rz
   // CHECK: arith.minnumf
