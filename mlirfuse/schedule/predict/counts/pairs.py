@@ -54,6 +54,7 @@ def add_pairs(work: Work, problem: Problem, layout: BlockedLayout, steps: int, a
     work.special += covered * problem.special
     work.double += covered * problem.double
     add_shared_elements(work, problem, layout, problem.reduced, steps)
+    work.instructions += work.special  # which are issued as well: these kernels are bound by that
     shared = sum(s.instructions + SPECIAL_INSTRUCTIONS * s.special for s in problem.shared_instructions)
     return max(problem.sliding_instructions[0] + shared, of_step / DEPENDENT_CYCLES)
 
