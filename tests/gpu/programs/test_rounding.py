@@ -9,6 +9,7 @@ import pytest
 
 import mlirfuse as mf
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
+from tests.support.numerics.quotients import SMALLEST_EXACT, misrounded, random_numbers
 from tests.support.reductions.numerics import DTYPES
 from tests.support.views.rounding import ROUNDED
 
@@ -113,3 +114,17 @@ def test_roots_and_reciprocals_of_numbers_that_are_not_tiny_are_those_of_numpy()
     np.testing.assert_array_equal(root, np.sqrt(x + np.float32(0.0625)))
     np.testing.assert_array_equal(reciprocal, 1 / (1 + x))
     np.testing.assert_array_equal(quotient, x / (np.float32(0.5) + x))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_roots_and_quotients_of_any_numbers_are_those_of_numpy(seed: int) -> None:
+    """Random bits, with all exponents as frequent; quotients but of tiny dividends, or that are tiny."""
+    x, y = (random_numbers(1 << 22, 2 * seed + n) for n in (0, 1))
+    root, quotient = run(lambda x, y: (mf.sqrt(x), x / y), x, y)
+    with np.errstate(invalid="ignore"):
+        right = np.sqrt(x)
+    np.testing.assert_array_equal(root, right)
+    wrong = misrounded(quotient, x, y) & ~(np.abs(x) < 4 * SMALLEST_EXACT)
+    assert not wrong.any(), [(a.hex(), b.hex(), c.hex()) for a, b, c in zip(x, y, quotient, strict=True)][
+        wrong.argmax()
+    ]
