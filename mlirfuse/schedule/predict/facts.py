@@ -60,6 +60,14 @@ SHORT_RUNS = 1 / 4
 """What device memory takes more for each part beyond the first that a cache line is read in, at different times: for
 half lines once this share, for sectors three times."""
 
+PART_READS = 0.15
+"""What the L2 takes more for each line beyond the fewest that an access of a warp to a window touches
+(`benchmarks/results/depthwise_candidates-h200.json`)."""
+
+ISSUING_WARPS = 3
+"""Warps of a scheduler from which on it has an instruction of a window's products to issue in each cycle, where each
+thread holds many sums (`benchmarks/results/depthwise_candidates-h200.json`)."""
+
 APART = 1 / 4
 """Share of that where other blocks read the rest of a line at about the same time."""
 

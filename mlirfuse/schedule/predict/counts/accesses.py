@@ -12,7 +12,7 @@ from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.space import tiles
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import WORKING_SET
+from mlirfuse.schedule.predict.facts import PART_READS, WORKING_SET
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -189,6 +189,8 @@ def _of_block(
         count = min(tile[inner], extents[inner])
         waste = (SECTOR / 2 + ((count - 1) * steps[inner] + 1) * array.bytes) / (count * array.bytes)
     waste = max(1.0, min(waste, SECTOR / array.bytes))
+    if array.windows:
+        waste *= 1.0 + PART_READS * max(0.0, lines * LINE / (WARP * width * array.bytes) - 1.0)
     return Traffic(read=covered * inside * waste, l1=each * lines * LINE, shared=shared, instructions=issued)
 
 

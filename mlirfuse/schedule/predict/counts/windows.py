@@ -17,6 +17,7 @@ from mlirfuse.schedule.predict.facts import (
     ACCESS_INSTRUCTIONS,
     APART,
     DEPENDENT_CYCLES,
+    ISSUING_WARPS,
     LOST,
     NARROW_INSTRUCTIONS,
     SHORT_RUNS,
@@ -133,7 +134,8 @@ def _add_instructions(work: Work, schedule: Schedule, problem: Problem, covered:
     held, taps = (sum(n) for n in zip(*((held_elements(a, layout), a.taps) for a in problem.reads), strict=True))
     of_thread = each * layout.elements_per_thread + read * held / taps + access * accesses
     of_thread += NARROW_INSTRUCTIONS * narrow
-    work.instructions += unevenness(work) * covered / layout.elements_per_thread * of_thread
+    stalls = max(1.0, ISSUING_WARPS * PARTITIONS * WARP / (work.resident * layout.threads)) if windows else 1.0
+    work.instructions += stalls * unevenness(work) * covered / layout.elements_per_thread * of_thread
     work.special += covered * problem.special
     work.double += covered * problem.double
     return of_thread
