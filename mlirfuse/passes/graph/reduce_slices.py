@@ -117,7 +117,7 @@ def _reductions(value: ir.Value, axis: int) -> list[Reduction] | str:
         source, along = open_.pop()
         for use in source.uses:
             op, number = use.owner.operation, use.operand_number
-            if op.name == "tensor.extract_slice":
+            if op.name in ("tensor.extract_slice", "tensor.dim"):
                 continue
             structure = structure_of(op) if op.name == "linalg.generic" and OPERATION not in op.attributes else None
             axes = structure.operand_axes[number] if structure is not None else None

@@ -84,3 +84,36 @@ func.func @uncovered(%x: tensor<64x192xf32>) -> tensor<64x64xf32> {
   } -> tensor<64x64xf32>
   return %y : tensor<64x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// Whoever asks for an extent of the array reads none of its elements.
+// CHECK-LABEL: func.func @run_time
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x64xf32>)
+// REMARK: fuse-reduce-slices: applied: 1 reduction(s) combine 2 slices of an axis
+func.func @run_time(%x: tensor<?x128xf32>) -> tensor<?x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x128xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x128xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  %left = tensor.extract_slice %x[0, 0] [%n, 64] [1, 1] : tensor<?x128xf32> to tensor<?x64xf32>
+  %right = tensor.extract_slice %x[0, 64] [%n, 64] [1, 1] : tensor<?x128xf32> to tensor<?x64xf32>
+  %e2 = tensor.empty(%n) : tensor<?x64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%left, %right, %sum : tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xf32>) outs(%e2 : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %out: f32):
+    %s = arith.subf %a, %b : f32
+    %t = arith.mulf %s, %c : f32
+    linalg.yield %t : f32
+  } -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
