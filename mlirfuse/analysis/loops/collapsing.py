@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from mlir import ir
@@ -18,7 +18,7 @@ Pair = tuple[int, int]
 def mergeable_pairs(
     space: IterationSpace,
     structures: Sequence[OpStructure],
-    strided: Iterable[ir.Value],
+    strided: Mapping[ir.Value, Collection[int]],
     *,
     of_whole_arrays: bool = False,
 ) -> frozenset[Pair]:
@@ -31,7 +31,7 @@ def mergeable_pairs(
     Args:
         space: the kernel's iteration space.
         structures: its ops.
-        strided: arguments that are not contiguous; their dimensions stay apart.
+        strided: arguments that are not contiguous, each with the axes that are not one in memory with the next one.
         of_whole_arrays: whether the rule about innermost dimensions holds only for arrays over all dimensions, which
             have most of the traffic.
     """
@@ -45,9 +45,9 @@ def mergeable_pairs(
     uses: dict[ir.Value, set[Axes]] = {}
     for (op, number), axes in space.use_axes.items():
         uses.setdefault(op.operands[number], set()).add(axes)
-    for value in strided:
+    for value, apart in strided.items():
         for axes in uses.get(value, ()):
-            pairs -= set(pairwise(axes))
+            pairs -= {pair for axis, pair in enumerate(pairwise(axes)) if axis in apart}
     while conflict := _ambiguous(uses, pairs):
         pairs -= conflict
     if space.reduced_dims or len(pairs) < space.rank - 1:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from mlir import ir
 
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
+from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support import strides
 from mlirfuse.support.dtypes import element_bytes
@@ -37,11 +38,37 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
     return {STRIDES: ir.DenseI64ArrayAttr.get(after), ALIGN: ir.IntegerAttr.get(i64, align)}
 
 
+def axes_apart(type_: ir.Type, known: Mapping[str, ir.Attribute]) -> frozenset[int]:
+    """The axes of an argument with these attributes that are not one in memory with the next one; of a gathered view,
+    whose index the attributes divide, all.
+    """
+    if STRIDES not in known:
+        return frozenset()
+    own, extents = list(ir.DenseI64ArrayAttr(known[STRIDES])), _extents_of(type_)
+    pairs = {axis: slice(axis, axis + 2) for axis in range(len(own) - 1)}
+    return frozenset(
+        axis
+        for axis, pair in pairs.items()
+        if GATHER in known or 1 in extents[pair] or strides.merged(own[pair], [[0, 1]], extents[pair]) is None
+    )
+
+
+def merged_strides(type_: ir.Type, known: Mapping[str, ir.Attribute], groups: strides.Groups) -> ir.Attribute:
+    """`fuse.strides` of an argument with these attributes, of which axes that are one in memory become one."""
+    after = strides.merged(list(ir.DenseI64ArrayAttr(known[STRIDES])), groups, _extents_of(type_))
+    assert after is not None  # `axes_apart` says which axes stay
+    return ir.DenseI64ArrayAttr.get(after)
+
+
 def may_be_reversed(known: Mapping[str, ir.Attribute]) -> bool:
     """Whether an argument with these attributes may have negative strides, which tensor maps do not support."""
     return STRIDES in known and strides.NEGATIVE in ir.DenseI64ArrayAttr(known[STRIDES])
 
 
 def _extents(value: ir.Value) -> list[int | None]:
-    type_ = ir.RankedTensorType(value.type)
+    return _extents_of(value.type)
+
+
+def _extents_of(tensor: ir.Type) -> list[int | None]:
+    type_ = ir.RankedTensorType(tensor)
     return [None if type_.is_dynamic_dim(d) else n for d, n in enumerate(type_.shape)]

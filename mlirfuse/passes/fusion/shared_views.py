@@ -17,6 +17,7 @@ from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.collapsing import Pair, mergeable_pairs
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.memory.strided_views import axes_apart
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.passes.kernels.collapse_dims import merge_dims, obstacle
 from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC
@@ -64,7 +65,7 @@ class SharedView:
             needed = _needed(kernel, call, value, space, kept)
             arguments = kernel.regions[0].blocks[0].arguments
             known = zip(arguments, argument_attributes(kernel), strict=True)
-            strided = [argument for argument, attributes in known if STRIDES in attributes]
+            strided = {a: axes_apart(a.type, attributes) for a, attributes in known if STRIDES in attributes}
             if not needed <= mergeable_pairs(space, structures, strided, of_whole_arrays=True):
                 return f"an op of a kernel does not allow its dimensions of {_shape(value)} to be merged"
             merge_dims(kernel, space, needed, [function])

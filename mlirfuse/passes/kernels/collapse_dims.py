@@ -23,6 +23,7 @@ from mlirfuse.analysis.loops.collapsing import Pair, mergeable_pairs
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import is_unit_reshape
+from mlirfuse.analysis.memory.strided_views import axes_apart
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE, STRIDES
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute, hints_of
@@ -43,7 +44,8 @@ class FuseCollapseDims(Pass):
     reduced whole becomes a row of 5120, and batches of rows become rows. A dynamic dimension is not merged with the
     innermost one, whose static extent determines the width of accesses. An extent that is computed with, as by a mean,
     is a quotient of the merged one; of several that are merged, only the product is known. Non-contiguous arguments
-    keep their dimensions, and so do kernels with a schedule, which refers to the existing dimensions.
+    keep dimensions that are not one in memory, and kernels with a schedule, which refers to the existing dimensions,
+    keep all.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<?x64x80xf32>) -> tensor<?xf32>      // sums over d1 and d2
@@ -85,7 +87,7 @@ def pairs_of(kernel: ir.Operation) -> frozenset[Pair]:
     space, structures = kernel_space(kernel)
     arguments = kernel.regions[0].blocks[0].arguments
     attributes = argument_attributes(kernel)
-    strided = [a for a, known in zip(arguments, attributes, strict=True) if STRIDES in known]
+    strided = {a: axes_apart(a.type, known) for a, known in zip(arguments, attributes, strict=True) if STRIDES in known}
     return known_pairs(kernel, space, mergeable_pairs(space, structures, strided))
 
 

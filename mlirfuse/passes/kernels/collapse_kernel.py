@@ -10,12 +10,13 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
-from mlirfuse.analysis.kernels import body
+from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.collapsing import Axes, Pair, runs
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant
-from mlirfuse.dialect.attributes import RESULT_EXTENTS
+from mlirfuse.analysis.memory.strided_views import merged_strides
+from mlirfuse.dialect.attributes import RESULT_EXTENTS, STRIDES
 from mlirfuse.passes.kernels.merged_extents import ExtentRead, extent_reads, space_dim
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase_dead
@@ -59,6 +60,7 @@ class KernelCollapser:
         returned = [self.space.value_axes[v] for v in ops[-1].operands]
         groups = {i: runs(self.readings[a][0], self.pairs) for i, a in enumerate(self.arguments) if a in self.readings}
         reads = [(read, [space_dim(dim, self.space) for dim in read.dims]) for read in extent_reads(self.kernel)]
+        self._merge_strides(groups)
         for i, merged in groups.items():
             self.arguments[i].set_type(collapsed_type(self.arguments[i].type, merged))
         for read, dims in reads:
@@ -77,6 +79,15 @@ class KernelCollapser:
         self.kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
         self.kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
         return groups, [runs(axes, self.pairs) for axes in returned]
+
+    def _merge_strides(self, groups: dict[int, Groups]) -> None:
+        """Gives arguments that are not contiguous the strides of their merged axes."""
+        attributes = argument_attributes(self.kernel)
+        for i, merged in groups.items():
+            if STRIDES in attributes[i]:
+                attributes[i][STRIDES] = merged_strides(self.arguments[i].type, attributes[i], merged)
+        if any(STRIDES in known for known in attributes):
+            self.kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in attributes])
 
     def _read_merged(self, read: ExtentRead, dims: Sequence[int | None]) -> None:
         """Has an op compute with extents of merged dimensions over the static ones that they are merged with."""

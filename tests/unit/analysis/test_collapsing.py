@@ -20,7 +20,7 @@ def pairs_of(fn: Callable[..., Any], *shapes: tuple[Any, ...]) -> set[tuple[int,
     with lowered.module.context:
         run_pipeline(lowered.module, pipeline.stage("fuse-views,cse,fuse-segment"))
         (kernel,) = kernels(lowered.module.operation)
-        return set(mergeable_pairs(*kernel_space(kernel), []))
+        return set(mergeable_pairs(*kernel_space(kernel), {}))
 
 
 @pytest.mark.parametrize(

@@ -269,3 +269,37 @@ func.func private @partly(%x: tensor<?x?x64xf32> {fuse.extent_hints = array<i64:
   } -> tensor<?x?x64xf32>
   return %0 : tensor<?x?x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// Halves of the rows of a contiguous array: batches and rows are one in memory, as the outer stride says.
+// CHECK-LABEL: func.func @halves
+// CHECK: %[[X:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0, 1], [2]] : tensor<?x?x8xf32> into tensor<?x8xf32>
+// CHECK: call @halves_0(%[[X]])
+// CHECK-LABEL: func.func private @halves_0
+// CHECK-SAME: tensor<?x8xf32> {fuse.strides = array<i64: 16, 1>}
+func.func @halves(%x: tensor<?x?x16xf32>) -> tensor<?x?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %b = tensor.dim %x, %c0 : tensor<?x?x16xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?x16xf32>
+  %half = tensor.extract_slice %x[0, 0, 8] [%b, %n, 8] [1, 1, 1] : tensor<?x?x16xf32> to tensor<?x?x8xf32>
+  %0 = call @halves_0(%half) : (tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
+  return %0 : tensor<?x?x8xf32>
+}
+func.func private @halves_0(%x: tensor<?x?x8xf32> {fuse.strides = array<i64: -3, 16, 1>}) -> tensor<?x?x8xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %b = tensor.dim %x, %c0 : tensor<?x?x8xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?x8xf32>
+  %e = tensor.empty(%b, %n) : tensor<?x?x8xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x : tensor<?x?x8xf32>) outs(%e : tensor<?x?x8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x?x8xf32>
+  return %0 : tensor<?x?x8xf32>
+}
