@@ -18,9 +18,9 @@ def divisor_of(value: ir.Value) -> int:
         return ir.IntegerAttr(op.attributes["value"]).value
     if op.name == "arith.muli":
         return divisor_of(op.operands[0]) * divisor_of(op.operands[1])
-    if op.name == "arith.addi":
+    if op.name in ("arith.addi", "arith.minui"):
         return gcd(divisor_of(op.operands[0]), divisor_of(op.operands[1]))
-    if op.name == "arith.index_cast":
+    if op.name in ("arith.index_cast", "arith.index_castui"):
         return divisor_of(op.operands[0])
     if op.name == "affine.apply":
         return _divisor(ir.AffineMapAttr(op.attributes["map"]).value.results[0])

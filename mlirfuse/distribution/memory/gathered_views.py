@@ -1,4 +1,4 @@
-"""The rule of `fuse.gathered_view` and `fuse.scattered`: the op is kept; its view is aligned as the source's runs."""
+"""The rules of views: the op is kept; a gathered or scattered view is aligned as the source's runs."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ def mapped_view(d: Distributor, op: ir.Operation) -> None:
     if declared is not None:
         type_, gather = ir.MemRefType(source.type), gather_of(op.attributes)
         d.argument_attributes[view] = {ALIGN: promised_alignment(gather, type_, strides(type_), declared)}
+
+
+@rule("memref.subview")
+def subview(d: Distributor, op: ir.Operation) -> None:
+    """Copies the op, of interleaved elements, which are accessed one by one."""
+    d.scalars[op.results[0]] = clone(op, d.scalars).results[0]

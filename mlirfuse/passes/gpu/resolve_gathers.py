@@ -14,6 +14,7 @@ from mlirfuse.analysis.kernels import gpu_kernels, symbol
 from mlirfuse.analysis.memory.buffers import is_nontemporal
 from mlirfuse.analysis.rolling import is_pure
 from mlirfuse.dialect.async_load import DEFINITION as ASYNC_LOAD
+from mlirfuse.dialect.clamped_attribute import CLAMPED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.errors import PassError
@@ -23,6 +24,7 @@ from mlirfuse.passes.gpu.view_indices import (
     Sums,
     Terms,
     all_of,
+    clamp_of,
     erase_transposes,
     ranges_of,
     users_of,
@@ -31,7 +33,7 @@ from mlirfuse.passes.gpu.view_indices import (
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import ACCESS_WIDTHS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import erase, nested, ops_named
+from mlirfuse.support.rewriting import defining_op, erase, nested, ops_named
 from mlirfuse.tiling.tiles import splat, zero
 
 LOADS = ("memref.load", "vector.load")
@@ -81,8 +83,10 @@ class FuseResolveGathers(Pass):
                 continue
             accesses = {access.op: access for view in views for access in _accesses(view)}
             sums = Sums()
-            known = _known(accesses.values(), sums)
-            blocks = {block: _Block(Places(known.get(block, {}), sums)) for block in {op.block for op in accesses}}
+            known, runs = _known(accesses.values(), sums), _runs(accesses.values(), sums)
+            blocks = {
+                block: _Block(Places(known.get(block, {}), sums, runs)) for block in {op.block for op in accesses}
+            }
             for op in nested(kernel):
                 if op in accesses:
                     with ir.InsertionPoint(op), op.location:
@@ -120,6 +124,16 @@ def _known(accesses: Iterable[_Access], sums: Sums) -> Known:
                 before = known.get(terms, (low, high))
                 known[terms] = (max(low, before[0]), min(high, before[1]))
     return found
+
+
+def _runs(accesses: Iterable[_Access], sums: Sums) -> set[Terms]:
+    """Terms of indices that loads clamp with several numbers: those of neighbours, whose windows may overlap."""
+    found: dict[Terms, set[int]] = {}
+    for index in {index for access in accesses if access.op.name in LOADS for index in list(access.op.operands)[1:]}:
+        if (clamp := clamp_of(index, sums)) is not None:
+            terms, number, _ = clamp
+            found.setdefault(terms, set()).add(number)
+    return {terms for terms, numbers in found.items() if len(numbers) > 1}
 
 
 @dataclass
@@ -187,7 +201,9 @@ class _Access:
             self._copy(block, shape)
             return
         index = dict(zip(self.axes, list(self.op.operands)[1:], strict=True))
-        places = block.places.of(self.gather, index, shape)
+        type_ = self.op.results[0].type
+        width = ir.VectorType(type_).shape[0] if isinstance(type_, ir.VectorType) else 1
+        places = block.places.of(self.gather, index, shape, width)
         condition = block.all_of(tuple([inside for _, inside in places]))
         if self.gather.inside:
             key: tuple[object, ...] = (condition, self.op.results[0].type)
@@ -204,6 +220,9 @@ class _Access:
             make = partial(self._load, at, condition)
         if key not in block.loads:
             block.loads[key] = make()
+            maker = defining_op(block.loads[key])
+            if any(index in block.places.clamped for index, _ in places) and maker is not None and maker.name in LOADS:
+                maker.attributes[CLAMPED] = ir.UnitAttr.get()
         self.op.results[0].replace_all_uses_with(block.loads[key])
 
     def _copy(self, block: _Block, shape: Sequence[int]) -> None:

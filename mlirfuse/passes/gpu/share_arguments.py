@@ -9,8 +9,11 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels, symbol
+from mlirfuse.analysis.memory.host_views import layout_of
 from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays
+from mlirfuse.dialect.attributes import ALIGN
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,9 @@ class FuseShareArguments(Pass):
 
     Requires tile programs whose calls are in the module. Arguments are the same array where all calls pass one value
     for them, or gathered views of one value. Windows that overlap, of the taps of a stencil, are views of one array,
-    and their loads of the same element are only seen to be equal if they are loads from one argument. The other
-    arguments stay, without uses. Arguments of different types or attributes are left alone, as are results.
+    and their loads of the same element are only seen to be equal if they are loads from one argument. That is aligned
+    as the array is, of which windows that begin beside an aligned element say less. The other arguments stay, without
+    uses. Arguments of different types or other attributes are left alone, as are results.
 
     ```mlir
     %0 = "fuse.gathered_view"(%x) {map = affine_map<(p, c) -> (p - 1, c)>, ...}
@@ -50,14 +54,25 @@ class FuseShareArguments(Pass):
 def _share(kernel: ir.Operation, calls: Sequence[Sequence[ir.Value]]) -> int:
     """Replaces arguments by earlier ones; returns how many."""
     arguments, known = list(kernel.regions[0].blocks[0].arguments), argument_attributes(kernel)
-    first: dict[tuple[int, ir.Type, ir.Attribute], ir.Value] = {}
+    first: dict[tuple[int, ir.Type, ir.Attribute], int] = {}
     merged = 0
     for number, array in enumerate(shared_arrays(calls)):
         argument = arguments[number]
         if not isinstance(argument.type, ir.MemRefType):
             continue
-        earlier = first.setdefault((array, argument.type, ir.DictAttr.get(known[number])), argument)
-        if earlier != argument and list(argument.uses):
-            argument.replace_all_uses_with(earlier)
+        others = {name: attribute for name, attribute in known[number].items() if name != ALIGN}
+        earlier = first.setdefault((array, argument.type, ir.DictAttr.get(others)), number)
+        if earlier != number and list(argument.uses):
+            argument.replace_all_uses_with(arguments[earlier])
+            known[earlier][ALIGN] = _alignment([call[number] for call in calls])
             merged += 1
+    if merged:
+        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(own) for own in known])
     return merged
+
+
+def _alignment(arrays: Sequence[ir.Value]) -> ir.Attribute:
+    """The alignment of what calls pass, in bytes: that of the least aligned array."""
+    default = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)
+    declared = [layout_of(array).get(ALIGN, default) for array in arrays]
+    return min(declared, key=lambda align: ir.IntegerAttr(align).value)

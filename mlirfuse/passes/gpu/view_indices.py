@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 
 from mlir import ir
 from mlir.dialects import arith, memref
 
 from mlirfuse.dialect.gathered_view import Gather
-from mlirfuse.distribution.threads.scalars import add, constant, less, multiply
+from mlirfuse.distribution.threads.scalars import add, constant, less, minimum, multiply
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands
 from mlirfuse.support.divisors import divisor_of
 from mlirfuse.support.rewriting import defining_op, erase, integer_of
@@ -20,6 +20,10 @@ Terms = tuple[ir.Value, ...]
 
 Sum = tuple[Terms, int]
 """Indices that are added up, and a number that is added to them."""
+
+
+Clamp = tuple[Terms, int, int]
+"""Indices that are added up, a number that is added to them, and the most that the sum may be."""
 
 
 def users_of(view: ir.Value) -> list[tuple[ir.Operation, Sequence[int]]]:
@@ -104,21 +108,29 @@ class Places:
     access of those that need it, so that accesses are to be asked for in program order.
     """
 
-    def __init__(self, known: Mapping[Terms, tuple[int, int]], sums: Sums):
-        """`known` are terms of indices, and between which numbers they are; `sums` what indices of views add up."""
+    def __init__(self, known: Mapping[Terms, tuple[int, int]], sums: Sums, runs: Collection[Terms] = ()):
+        """`known` are terms of indices, and between which numbers they are; `sums` what indices of views add up; `runs`
+        are terms of indices that are clamped with several numbers.
+
+        Attributes:
+            clamped: indices of sources that are clamped where nothing asks for what is read.
+        """
         self._known = known
         self._sums = sums
+        self._runs = runs
+        self.clamped: set[ir.Value] = set()
         self._divided: dict[tuple[Sum, tuple[int, ...], int], list[ir.Value]] = {}
         self._found: dict[tuple[object, ...], Place] = {}
         self._emitted: dict[tuple[object, ...], ir.Value] = {}
 
-    def of(self, gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int]) -> list[Place]:
+    def of(self, gather: Gather, index: Mapping[int, ir.Value], shape: Sequence[int], width: int = 1) -> list[Place]:
         """The index in a source of that shape, by axis.
 
         Args:
             gather: how the view's elements lie in the source.
             index: the index in the view, by axis.
             shape: of the source.
+            width: elements of the access, side by side along the last axis of a view with several.
         """
         sums = [self._sums[index[axis]] for axis in range(len(gather.basis))]
         bits = gather.index_bits
@@ -129,11 +141,41 @@ class Places:
         ]
         found = []
         for expr, axes, extent in zip(gather.map.results, gather.read_along, shape, strict=True):
-            key = (expr, gather.basis, extent, *[sums[axis] for axis in axes])
+            key = (expr, gather.basis, extent, width, *[sums[axis] for axis in axes])
             if key not in self._found:
-                self._found[key] = self._place(expr, gather, sums, components, extent)
+                clamp = clamp_of(index[axes[0]], self._sums) if len(axes) == 1 else None
+                wide = width if clamp is not None and axes[0] == len(gather.basis) - 1 else 1
+                moved = None if clamp is None else self._clamped(clamp, gather, axes[0], expr, extent, wide)
+                self._found[key] = moved or self._place(expr, gather, sums, components, extent)
             found.append(self._found[key])
         return found
+
+    def _clamped(
+        self, clamp: Clamp, gather: Gather, axis: int, expr: ir.AffineExpr, extent: int, width: int
+    ) -> Place | None:
+        """A clamped index of the view as one of the source that is clamped there, so that windows of neighbours have it
+        in common; None where there are no neighbours, or the view's elements are not the source's, one by one.
+
+        Another element is read where the view's index is clamped, and nothing asks for that one.
+        """
+        terms, number, last = clamp
+        linear, group = coefficients(expr, len(gather.components)), gather.basis[axis]
+        if terms not in self._runs or linear is None or len(group) != 1 or last != group[0] - width:
+            return None
+        factors, start = linear
+        if sum(map(abs, factors)) != 1 or max(factors) != 1 or start < 0 or last + start + width > extent:
+            return None
+        if start % width or extent % width:
+            return None
+        place = self._once(self._least, terms, number + start, extent - width)
+        self.clamped.add(place)
+        return place, None
+
+    def _least(self, terms: Terms, number: int, most: int) -> ir.Value:
+        """The sum of indices and a number, or the most that it may be."""
+        index = self._once(_index_sum, terms)
+        index = self._once(add, index, self._once(constant, number)) if number else index
+        return minimum(index, self._once(constant, most))
 
     def _once(self, build: Callable[..., ir.Value], *arguments: object) -> ir.Value:
         """What a function builds of arguments, which is built once."""
@@ -241,6 +283,19 @@ class Places:
             return self._once(_remainder, shifted, self._number(by, type_))
         quotient = self._once(_quotient, shifted, self._number(by, type_))
         return self._once(_difference, quotient, self._number(steps, type_)) if steps else quotient
+
+
+def clamp_of(index: ir.Value, sums: Sums) -> Clamp | None:
+    """An index that is the smaller one of a sum and a number; None for another one."""
+    maker = defining_op(index)
+    if maker is None or maker.name != "arith.minui":
+        return None
+    (terms, number), (others, last) = (sums[operand] for operand in maker.operands)
+    return (terms, number, last) if terms and number >= 0 and not others else None
+
+
+def _index_sum(terms: Terms) -> ir.Value:
+    return reduce(add, terms)
 
 
 def _integer(value: int, type_: ir.Type) -> ir.Value:

@@ -265,3 +265,39 @@ gpu.module @windows {
     gpu.return
   }
 }
+
+// -----
+
+// Rows of a thread that may lie past the end, and a window two rows below: all are clamped in the source, where the
+// first row's window is the third row.
+// CHECK-LABEL: gpu.func @rows
+// CHECK: %[[FIRST:.*]] = arith.minui %arg2, %c9
+// CHECK: memref.load %arg0[%[[FIRST]]] {fuse.clamped}
+// CHECK: %[[I2:.*]] = arith.addi %arg2, %c2
+// CHECK: %[[THIRD:.*]] = arith.minui %[[I2]], %c9
+// CHECK: memref.load %arg0[%[[THIRD]]] {fuse.clamped}
+// CHECK: %[[I4:.*]] = arith.addi %arg2, %c4
+// CHECK: %[[FIFTH:.*]] = arith.minui %[[I4]], %c9
+// CHECK: memref.load %arg0[%[[FIFTH]]] {fuse.clamped}
+// CHECK-NOT: memref.load
+gpu.module @rows {
+  gpu.func @rows(%x: memref<10xf32>, %y: memref<4xf32>, %i: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c7 = arith.constant 7 : index
+    %here = "fuse.gathered_view"(%x) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(p) -> (p)>}
+        : (memref<10xf32>) -> memref<8xf32, strided<[1]>>
+    %below = "fuse.gathered_view"(%x) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(p) -> (p + 2)>}
+        : (memref<10xf32>) -> memref<8xf32, strided<[1]>>
+    %i2 = arith.addi %i, %c2 : index
+    %first = arith.minui %i, %c7 : index
+    %third = arith.minui %i2, %c7 : index
+    %0 = memref.load %here[%first] : memref<8xf32, strided<[1]>>
+    %1 = memref.load %here[%third] : memref<8xf32, strided<[1]>>
+    %2 = memref.load %below[%first] : memref<8xf32, strided<[1]>>
+    %3 = memref.load %below[%third] : memref<8xf32, strided<[1]>>
+    %4 = vector.from_elements %0, %1, %2, %3 : vector<4xf32>
+    vector.store %4, %y[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}
