@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, symbol
-from mlirfuse.dialect.attributes import LAUNCH
+from mlirfuse.analysis.memory.host_views import layout_of
+from mlirfuse.dialect.attributes import ALIGN, LAUNCH
 from mlirfuse.dialect.gathered_view import DEFINITION
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.rewriting import defining_op
 
 Calls = dict[str, list[Sequence[ir.Value]]]
@@ -33,6 +35,30 @@ def shared_arrays(calls: Sequence[Sequence[ir.Value]]) -> list[int]:
     """For each argument the first one that all calls pass the same array for; nothing where there is no call."""
     first: dict[tuple[ir.Value, ...], int] = {}
     return [first.setdefault(tuple(each), number) for number, each in enumerate(zip(*calls, strict=True))]
+
+
+def source_alignment(calls: Sequence[Sequence[ir.Value]], number: int, default: int) -> int:
+    """Bytes that the arrays are aligned to that calls pass for an argument, or views of them; where there is no call,
+    what is given.
+    """
+    declared = [layout_of(call[number]).get(ALIGN) for call in calls]
+    known = [DEFAULT_ALIGNMENT if align is None else ir.IntegerAttr(align).value for align in declared]
+    return min(known, default=default)
+
+
+def component_of(value: ir.Value) -> tuple[ir.Value, int] | None:
+    """The array that a value has every second, third, ... element of, along the last axis, and the first of these; None
+    for any other value.
+    """
+    maker = defining_op(value)
+    if maker is not None and maker.name == "tensor.collapse_shape":
+        maker = defining_op(maker.operands[0])
+    if maker is None or maker.name != "tensor.extract_slice":
+        return None
+    offsets, steps = (list(ir.DenseI64ArrayAttr(maker.attributes[f"static_{name}"])) for name in ("offsets", "strides"))
+    outer = (*offsets[:-1], *(step - 1 for step in steps[:-1]))
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return None if any(outer) or dynamic in (offsets[-1], steps[-1]) else (maker.operands[0], offsets[-1])
 
 
 def _source(value: ir.Value) -> ir.Value:

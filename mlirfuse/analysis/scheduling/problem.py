@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import gcd, prod
 
 from mlir import ir
@@ -11,12 +10,12 @@ from mlir import ir
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
-from mlirfuse.analysis.kernels import argument_attributes, body, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays
 from mlirfuse.analysis.scheduling.array_accesses import array_access
+from mlirfuse.analysis.scheduling.array_views import ArrayViews
 from mlirfuse.analysis.scheduling.grid_persistent_problem import grid_persistent_problem
 from mlirfuse.analysis.scheduling.instructions import (
     pass_instructions,
@@ -24,13 +23,6 @@ from mlirfuse.analysis.scheduling.instructions import (
     sliding_instructions,
 )
 from mlirfuse.analysis.scheduling.live import live_bytes
-from mlirfuse.analysis.scheduling.windows import (
-    Place,
-    places_of,
-    read_elements,
-    sliding_access,
-    windows_access,
-)
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.errors import ScheduleError
@@ -252,17 +244,8 @@ class _Operand:
 
 
 def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]:
-    arguments = list(kernel.regions[0].blocks[0].arguments)
-    attributes = dict(zip(arguments, argument_attributes(kernel), strict=True))
-    places = {value: found for value, known in attributes.items() if (found := places_of(known)) is not None}
-    # Only several views can be of one array, for which all calls of the module are looked at.
-    calls = passed_arrays(kernel.parent).get(symbol(kernel), []) if len(places) > 1 else []
-    shared = shared_arrays(calls)
-    numbers = {argument: shared[number] if shared else number for number, argument in enumerate(arguments)}
-    views: dict[tuple[int, Axes], list[list[Place]]] = {}
-    for value, axes in dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items()):
-        if value in places:
-            views.setdefault((numbers[value], axes), []).append(places[value])
+    attributes = dict(zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=True))
+    views = ArrayViews(kernel, space, attributes)
     seen, joined = set(), set()
     for (op, number), axes in space.use_axes.items():
         value = op.operands[number]
@@ -277,20 +260,15 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             None if strides is None else list(ir.DenseI64ArrayAttr(strides)),
             WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
-        windows = None
-        if GATHER in attributes[value]:
-            source = ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(attributes[value][GATHER])["source"]).value)
-            if value in places:
-                windows = windows_access(source, views[numbers[value], axes], axes, operand.alignment)
-            elif (sliding := sliding_access(source, attributes[value], axes, operand.alignment)) is not None:
-                operand.access = sliding
-            else:
-                operand.access = replace(operand.access, most=read_elements(source, attributes[value]))
+        windows = views.together(value, axes, operand.access, operand.alignment)
         if windows is not None:
-            if (numbers[value], axes) in joined:
+            array, operand.access = windows
+            if array in joined:
                 continue
-            joined.add((numbers[value], axes))
-            operand.access, operand.moved_bytes = windows, windows.bytes * windows.growth
+            joined.add(array)
+            operand.moved_bytes = operand.access.bytes * operand.access.growth
+        elif GATHER in attributes[value]:
+            operand.access = views.alone(value, axes, operand.access, operand.alignment)
         yield operand
     for value in body(kernel)[-1].operands:
         yield _Operand(value.type, space.value_axes[value], written=True)

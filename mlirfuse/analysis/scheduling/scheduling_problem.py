@@ -13,6 +13,7 @@ from mlirfuse.analysis.kernels import argument_attributes, content
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.scheduling.array_views import is_component
 from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
@@ -51,7 +52,8 @@ def kernel_problem(kernel: ir.Operation, loops: Loops | None = None) -> Problem 
     Raises:
         ScheduleError: the kernel's ops share no iteration space.
     """
-    if any(GATHER in known for known in argument_attributes(kernel)):  # the kernel's calls say what its arguments share
+    arguments = zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=False)
+    if any(GATHER in known or is_component(value, known) for value, known in arguments):  # calls say what these share
         return scheduling_problem(kernel, *(loops or kernel_space(kernel)))
     key = content(kernel)
     problem = _known.pop(key, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import floor, prod
 
@@ -81,6 +82,21 @@ def windows_access(
             strides.append(max(1, floor(step)) * prod(source.shape[axis + 1 :]))
             windows.append((step, offsets))
     return _access(source, dims, strides, alignment, windows)
+
+
+def components_access(one: ArrayAccess, first: Sequence[int], alignment: int) -> ArrayAccess | None:
+    """Slices of one array of every n-th element of its rows as windows; None where they are of other slices' elements.
+
+    Args:
+        one: the access to one of the slices.
+        first: each one's first element.
+        alignment: bytes that the array's address is a multiple of.
+    """
+    step = one.strides[-1] if one.strides else None
+    if len(first) < 2 or step is None or max(first) >= step:
+        return None
+    outer = [(1, (0,))] * (len(one.dims) - 1)
+    return replace(one, alignment=alignment, windows=(*outer, (step, tuple(sorted(first)))))
 
 
 def sliding_access(

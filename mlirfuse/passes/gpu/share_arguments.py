@@ -9,8 +9,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels, symbol
-from mlirfuse.analysis.memory.host_views import layout_of
-from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays
+from mlirfuse.analysis.memory.shared_arrays import passed_arrays, shared_arrays, source_alignment
 from mlirfuse.dialect.attributes import ALIGN
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
@@ -64,15 +63,9 @@ def _share(kernel: ir.Operation, calls: Sequence[Sequence[ir.Value]]) -> int:
         earlier = first.setdefault((array, argument.type, ir.DictAttr.get(others)), number)
         if earlier != number and list(argument.uses):
             argument.replace_all_uses_with(arguments[earlier])
-            known[earlier][ALIGN] = _alignment([call[number] for call in calls])
+            align = source_alignment(calls, number, DEFAULT_ALIGNMENT)
+            known[earlier][ALIGN] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), align)
             merged += 1
     if merged:
         kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(own) for own in known])
     return merged
-
-
-def _alignment(arrays: Sequence[ir.Value]) -> ir.Attribute:
-    """The alignment of what calls pass, in bytes: that of the least aligned array."""
-    default = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)
-    declared = [layout_of(array).get(ALIGN, default) for array in arrays]
-    return min(declared, key=lambda align: ir.IntegerAttr(align).value)

@@ -27,10 +27,10 @@ class FuseShareSlices(Pass):
     """Passes an array in place of the first of its slices of every second, third, ... element, and reads all from it.
 
     Requires tile programs with layouts and their calls, before `fuse-distribute`. The components of an interleaved
-    array, such as the pairs of a rotary embedding, are arguments of their own, elements apart. As `memref.subview`s of
-    one argument, loads of neighbours are known to be neighbours (`fuse-merge-loads`). The other arguments stay, for
-    their extents at most. Declines for arrays that are not contiguous, slices of other axes, and arguments that are not
-    only read tile by tile.
+    array, such as the pairs of a rotary embedding or the channels of pixels, are arguments of their own, elements
+    apart. As `memref.subview`s of one argument, loads of neighbours are known to be neighbours (`fuse-merge-loads`).
+    The other arguments stay, for their extents at most. Declines for arrays that are not contiguous, slices of other
+    axes, and arguments that are not only read tile by tile.
 
     ```mlir
     %a = tensor.extract_slice %x[0, 0] [64, 32] [1, 2] : tensor<64x64xf32> to tensor<64x32xf32>
@@ -111,7 +111,7 @@ def _slice(value: ir.Value) -> _Slice | None:
     if maker is None or maker.name != SLICE or STRIDES in layout_of(source := maker.operands[0]):
         return None
     ranges = ranges_of(maker)
-    if not ranges or any(ranges[:-1]) or (part := ranges[-1]) is None or part.step == 1:
+    if not ranges or any(ranges[:-1]) or (part := ranges[-1]) is None or (part.step == 1 and part.count > 1):
         return None
     same_rank = ir.RankedTensorType(maker.results[0].type).rank == len(ranges)
     apart = groups is None or len(groups[-1]) == 1

@@ -88,6 +88,15 @@ class ArrayAccess:
         """The dimensions in the order of memory, the innermost first."""
         return self.dims[::-1]
 
+    def density(self, dim: int) -> int:
+        """Elements of the array from one index to the next one along a dimension, where windows have all of these, as
+        the components of an interleaved array do; else 1.
+        """
+        for own, (step, offsets) in zip(self.dims, self.windows, strict=False):
+            if own == dim and isinstance(step, int) and len({offset % step for offset in offsets}) == step:
+                return step
+        return 1
+
     def steps(self, extents: Sequence[int]) -> dict[int, int]:
         """The stride of each dimension; those that run time has to say follow from the extents of the space."""
         found: dict[int, int] = {}
@@ -104,10 +113,10 @@ class ArrayAccess:
         """Elements side by side in memory of a tile of a space with these extents."""
         run, steps = 1, self.steps(extents)
         for d in self.order:
-            if steps[d] != run:
+            if steps[d] != run * self.density(d):
                 break
             here = min(tile[d], extents[d])
-            run *= here
+            run *= here * self.density(d)
             if here < extents[d]:
                 break
         return run

@@ -185,7 +185,7 @@ def _of_block(
     # The L1 has the rest of a sector for later instructions of the block: what is left is the ends of runs.
     waste = (-(-run // SECTOR) * SECTOR + (0 if run % SECTOR == 0 else SECTOR / 2)) / run
     inner = array.order[0] if array.order else None
-    if inner is not None and steps[inner] > 1:  # a row's elements lie apart, and its sectors have several of them
+    if inner is not None and steps[inner] > array.density(inner):  # a row's elements lie apart, several in a sector
         count = min(tile[inner], extents[inner])
         waste = (SECTOR / 2 + ((count - 1) * steps[inner] + 1) * array.bytes) / (count * array.bytes)
     waste = max(1.0, min(waste, SECTOR / array.bytes))
@@ -220,12 +220,12 @@ def _run(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> i
     """
     run, steps = 1, array.steps(extents)
     for d in array.order:
-        if steps[d] != run:
+        if steps[d] != run * array.density(d):
             break
         alone = layout.lanes[d] * layout.warps[d] * layout.blocks[d] == 1
         if not alone or layout.extents[d] != extents[d]:
-            return run * (layout.vector[d] if array.written or array.windows else layout.step(d))
-        run *= extents[d]
+            return run * array.density(d) * (layout.vector[d] if array.written or array.windows else layout.step(d))
+        run *= array.density(d) * extents[d]
     return run
 
 

@@ -16,6 +16,7 @@ from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
     ACCESS_INSTRUCTIONS,
     APART,
+    BASE_REGISTERS,
     DEPENDENT_CYCLES,
     ISSUING_WARPS,
     LOST,
@@ -36,6 +37,11 @@ def shares(problem: Problem) -> bool:
     return problem.shares_reads or any(a.slides for a in problem.arrays)
 
 
+def reads_windows(problem: Problem) -> bool:
+    """Whether elements of the space read several elements of an array."""
+    return any(a.taps > 1 for a in problem.arrays)
+
+
 def moved_bytes(problem: Problem, extents: tuple[int, ...]) -> tuple[int, int]:
     """Bytes of device memory that a kernel reads once, and that it writes.
 
@@ -45,6 +51,17 @@ def moved_bytes(problem: Problem, extents: tuple[int, ...]) -> tuple[int, int]:
         return bytes_of(problem.reads, extents), bytes_of(problem.writes, extents)
     total = prod(extents)
     return total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
+
+
+def window_registers(schedule: Schedule, problem: Problem) -> int:
+    """Registers of a thread of an elementwise kernel that reads windows, before there is code: it has all of what it
+    reads under way at once, each access in registers of its own.
+    """
+    layout, known, held = schedule.layout, known_extents(problem), 0.0
+    for array in problem.reads:
+        width = thread_access(array, layout, known)
+        held += held_elements(array, layout) / width * max(1.0, width * array.bytes / REGISTER_BYTES)
+    return round(BASE_REGISTERS + held)
 
 
 def add_sliding_traffic(

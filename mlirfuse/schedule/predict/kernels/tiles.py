@@ -24,7 +24,12 @@ from mlirfuse.schedule.predict.counts.space import (
     tiles,
     wastes,
 )
-from mlirfuse.schedule.predict.counts.windows import add_window_elements, moved_bytes
+from mlirfuse.schedule.predict.counts.windows import (
+    add_window_elements,
+    moved_bytes,
+    reads_windows,
+    window_registers,
+)
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
@@ -47,7 +52,8 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     if registers is None and schedule.blocks_per_sm:
         resident = schedule.blocks_per_sm
     else:
-        resident = device.resident(layout.threads, registers or held_registers(schedule, problem))
+        estimated = window_registers if reads_windows(problem) and not problem.reduced else held_registers
+        resident = device.resident(layout.threads, registers or estimated(schedule, problem))
     work = device.work(layout, clusters, resident)
     work.read, work.written = read, written
     sectors, sectors_written, lines = wastes(schedule, problem, extents)
@@ -75,7 +81,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     waiting = schedule.shared_spill * width / layout.elements_per_thread
     work.spilled = 2.0 * covered * waiting * problem.shared_spill_bytes
     count += 2.0 * waiting * problem.shared_spill_bytes / each / width
-    if any(a.taps > 1 for a in problem.arrays) or (problem.reduced and problem.shares_reads):
+    if reads_windows(problem) or (problem.reduced and problem.shares_reads):
         work.waits = add_window_elements(work, schedule, problem, covered)
     else:
         add_elements(work, problem, covered, count)

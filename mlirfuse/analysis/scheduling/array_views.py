@@ -1,0 +1,126 @@
+"""Which arguments of a tensor kernel are views of one array, and how it reads these together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import gcd
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.memory.shared_arrays import (
+    component_of,
+    passed_arrays,
+    shared_arrays,
+    source_alignment,
+)
+from mlirfuse.analysis.scheduling.array_accesses import Axes
+from mlirfuse.analysis.scheduling.windows import (
+    Place,
+    components_access,
+    places_of,
+    read_elements,
+    sliding_access,
+    windows_access,
+)
+from mlirfuse.dialect.attributes import STRIDES
+from mlirfuse.dialect.gather_attribute import GATHER
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+
+Attributes = Mapping[str, ir.Attribute]
+Array = tuple[object, ...]
+"""What views of one array, along the same dimensions, have in common."""
+
+
+class ArrayViews:
+    """Views of one array: gathered views of it, and its components, every second, third, ... element of rows.
+
+    Args:
+        kernel: on tensors; its calls in its module say which arguments are of one array.
+        space: the kernel's iteration space.
+        attributes: of its arguments.
+    """
+
+    def __init__(self, kernel: ir.Operation, space: IterationSpace, attributes: Mapping[ir.Value, Attributes]):
+        self._attributes = attributes
+        self._numbers = {argument: number for number, argument in enumerate(attributes)}
+        self._places = {v: found for v, known in attributes.items() if (found := places_of(dict(known))) is not None}
+        strided = [value for value, known in attributes.items() if is_component(value, known)]
+        # Only several views can be of one array, for which all calls of the module are looked at.
+        several = len(self._places) > 1 or len(strided) > 1
+        self._calls = passed_arrays(kernel.parent).get(symbol(kernel), []) if several else []
+        shared = shared_arrays(self._calls)
+        self._first = {argument: shared[n] if shared else n for argument, n in self._numbers.items()}
+        self._components = _components(self._calls, {value: self._numbers[value] for value in strided})
+        self._views: dict[Array, list[Sequence[Place]]] = {}
+        self._starts: dict[Array, set[int]] = {}
+        for value, axes in dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items()):
+            if value in self._places:
+                self._views.setdefault(self._array(value, axes), []).append(self._places[value])
+            elif value in self._components:
+                self._starts.setdefault(self._array(value, axes), set()).add(self._components[value][1])
+
+    def _array(self, value: ir.Value, axes: Axes) -> Array:
+        if value in self._components:
+            return self._components[value][0], self._attributes[value][STRIDES], axes
+        return self._first[value], axes
+
+    def together(
+        self, value: ir.Value, axes: Axes, access: ArrayAccess, alignment: int
+    ) -> tuple[Array, ArrayAccess] | None:
+        """The array that an argument is one of several views of, and the access to all of them; None for another one.
+
+        Args:
+            value: the argument.
+            axes: the dimensions of the space that run along its axes.
+            access: to the argument alone.
+            alignment: bytes that its address and rows are multiples of.
+        """
+        array, found = self._array(value, axes), None
+        if value in self._places:
+            align = source_alignment(self._calls, self._numbers[value], alignment)
+            found = windows_access(_source(self._attributes[value]), self._views[array], axes, align)
+        elif value in self._components:
+            arrays, _ = self._components[value]
+            row = ir.RankedTensorType(arrays[0].type).shape[-1] * access.bytes
+            align = gcd(source_alignment([arrays], 0, alignment), row)
+            found = components_access(access, sorted(self._starts[array]), align)
+        return None if found is None else (array, found)
+
+    def alone(self, value: ir.Value, axes: Axes, access: ArrayAccess, alignment: int) -> ArrayAccess:
+        """The access to a gathered view; the arguments are those of `together`."""
+        known = dict(self._attributes[value])
+        source = _source(known)
+        sliding = None if value in self._places else sliding_access(source, known, axes, alignment)
+        if sliding is not None or value in self._places:
+            return sliding or access
+        return replace(access, most=read_elements(source, known))
+
+
+def is_component(value: ir.Value, known: Attributes) -> bool:
+    """Whether an argument with these attributes may have every second, third, ... element of another array's rows."""
+    if STRIDES not in known or GATHER in known:
+        return False
+    steps = list(ir.DenseI64ArrayAttr(known[STRIDES]))
+    wide = [step for step, extent in zip(steps, ir.RankedTensorType(value.type).shape, strict=True) if extent != 1]
+    return bool(wide) and wide[-1] > 1 and 1 not in wide
+
+
+def _components(
+    calls: Sequence[Sequence[ir.Value]], numbers: Mapping[ir.Value, int]
+) -> dict[ir.Value, tuple[tuple[ir.Value, ...], int]]:
+    """Of arguments that are components of one array in each call these arrays, and each one's first element there."""
+    found: dict[ir.Value, tuple[tuple[ir.Value, ...], int]] = {}
+    for value, number in numbers.items() if calls else ():
+        parts = [component_of(call[number]) for call in calls]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts) and len({first for _, first in known}) == 1:
+            found[value] = tuple(array for array, _ in known), known[0][1]
+    return found
+
+
+def _source(known: Attributes) -> ir.RankedTensorType:
+    """The type of the source of a gathered view with these attributes."""
+    return ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(known[GATHER])["source"]).value)

@@ -1,0 +1,58 @@
+"""Arguments of a kernel that are components of one array are one access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mlirfuse as mf
+from mlirfuse.compiler.problems import problems_of
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access
+
+
+def reads(fn: Callable[..., Any], *specs: mf.TensorSpec) -> list[ArrayAccess]:
+    """What the only kernel of a function reads."""
+    (problem,) = problems_of(mf.fuse(fn, target="sm_90a").lower(*specs)).values()
+    return [array for array in problem.arrays if not array.written]
+
+
+def rotated(x: mf.Tensor) -> tuple[mf.Tensor, mf.Tensor]:
+    a, b = x[..., 0::2], x[..., 1::2]
+    return a * b, a - b
+
+
+def luminance(x: mf.Tensor) -> mf.Tensor:
+    return x[..., 0] * 0.3 + x[..., 1] * 0.6 + x[..., 2] * 0.1
+
+
+def test_pairs_are_one_access() -> None:
+    """A thread of eight pairs loads sixteen elements side by side, whether extents are known or not."""
+    for batch in (None, 4):
+        (array,) = reads(rotated, mf.TensorSpec((batch, 32, 128), "bfloat16"))
+        assert array.windows[-1] == (2, (0, 1))
+        assert array.taps == array.growth == 2
+        rank = len(array.dims)
+        layout = BlockedLayout(*((1,) * (rank - 1) + (n,) for n in (8, 8, 1, 1, 1)))
+        extents = (128, 64) if rank == 2 else (4, 32, 64)
+        assert held_elements(array, layout) == 16
+        assert thread_access(array, layout, extents) == 8
+
+
+def test_pixels_of_three_channels_are_loaded_one_by_one() -> None:
+    """Their rows are 12 bytes apart, and all that is said of an address is that it is a float's."""
+    (array,) = reads(luminance, mf.TensorSpec((8, 64, 3), "float32"))
+    assert array.windows == ((3, (0, 1, 2)),)
+    assert array.alignment == 4
+    layout = BlockedLayout((4,), (32,), (1,), (1,), (1,))
+    assert thread_access(array, layout, (512,)) == 1
+    assert array.run((128,), (512,)) == 384
+
+
+def test_components_of_two_arrays_stay_apart() -> None:
+    """One of each, or both of each of two arrays."""
+    spec = mf.TensorSpec((32, 128), "float32")
+    assert [array.windows for array in reads(lambda x, y: x[:, 0::2] * y[:, 1::2], spec, spec)] == [(), ()]
+    two = reads(lambda x, y: (x[:, 0::2] + x[:, 1::2]) * (y[:, 1::2] - y[:, 0::2]), spec, spec)
+    assert [array.windows[-1] for array in two] == [(2, (0, 1)), (2, (0, 1))]
