@@ -66,10 +66,12 @@ class LayoutBuilder:
         self.lanes[dim] *= self.lanes_left
         self.lanes_left = 1
 
-    def add_warps(self, *dims: int, most: int) -> None:
-        """Warps along dimensions, up to `most` of a block."""
+    def add_warps(self, *dims: int, most: int, even: bool = False) -> None:
+        """Warps along dimensions, up to `most` of a block; `even` takes no more than tiles need that are as many."""
         for dim in dims:
-            self.warps[dim] *= min(max(1, most // prod(self.warps)), self.left(dim))
+            left = self.left(dim)
+            room = min(max(1, most // prod(self.warps)), left)
+            self.warps[dim] *= -(-left // -(-left // room)) if even else room
 
     def divide_lanes(self, *dims: int, most: int = WARP) -> None:
         """Lanes along dimensions, as far as they divide what is left, along each of which there are `most` then; a

@@ -72,6 +72,7 @@ def windows_access(
     if len(views) < 2 or len(steps) != 1:
         return None
     dims, strides, windows = [], [], []
+    kept = [axis for axis, (dim, _, _) in enumerate(views[0]) if axes[dim] is not None]
     for axis, (dim, step, _) in enumerate(views[0]):
         along = axes[dim]
         offsets = tuple(sorted({view[axis][2] for view in views}))
@@ -81,7 +82,10 @@ def windows_access(
             dims.append(along)
             strides.append(max(1, floor(step)) * prod(source.shape[axis + 1 :]))
             windows.append((step, offsets))
-    return _access(source, dims, strides, alignment, windows)
+    access = _access(source, dims, strides, alignment, windows)
+    taps = tuple(sorted({tuple(view[axis][2] for axis in kept) for view in views}))
+    is_box = len(taps) == access.taps or any(step != 1 for step, _ in windows)
+    return access if is_box else replace(access, views=taps)
 
 
 def components_access(one: ArrayAccess, first: Sequence[int], alignment: int) -> ArrayAccess | None:

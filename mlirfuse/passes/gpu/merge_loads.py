@@ -41,8 +41,8 @@ class FuseMergeLoads(Pass):
     interleaved arrays are elements apart. Loads are of one row where they are of one argument, or subviews of it, and
     their indices are equal but for a number that is added to the last one. An aligned piece with elements that are
     wanted is loaded whole where rows consist of such pieces: it is inside of the array then. Pieces of up to 16 bytes
-    take the place of loads up to the next op that may write memory, if they are fewer, and of loads from subviews.
-    Declines where nothing is known of alignment or rows.
+    take the place of loads up to the next op that may write memory, if they are fewer. Declines where nothing is known
+    of alignment or rows.
 
     ```mlir
     %0 = vector.load %x[%i, %j] {alignment = 8} : memref<64x512xf32>, vector<2xf32>
@@ -66,7 +66,7 @@ class FuseMergeLoads(Pass):
             before = after = 0
             for group in _groups(kernel):
                 pieces = group.pieces()
-                if len(pieces) < len(group.loads) or group.has_views:
+                if len(pieces) < len(group.loads):
                     before, after = before + len(group.loads), after + len(pieces)
                     group.rewrite(pieces)
             for view in ops_named(kernel, VIEW):
@@ -124,11 +124,6 @@ class _Group:
     aligned: int
     extent: int
     loads: list[_Load]
-
-    @property
-    def has_views(self) -> bool:
-        """Whether a load is of a subview."""
-        return any(load.op.operands[0] != load.array for load in self.loads)
 
     def pieces(self) -> list[Piece]:
         """The fewest aligned pieces that have all elements, and of these the smallest."""

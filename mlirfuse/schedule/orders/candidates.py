@@ -9,7 +9,7 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
-from mlirfuse.schedule.model.machine import BLOCK_THREADS, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.orders.tiles import SMALL, grown_tiles, layouts, ordered_layout, orders, tiles, widest
 from mlirfuse.schedule.parts.transposed_tiles import MOST_TRANSPOSED, TransposedTiles
 from mlirfuse.schedule.problem import Problem
@@ -57,17 +57,27 @@ def _rows(problem: Problem) -> Iterator[Schedule]:
     shared = any(a.taps > 1 for a in problem.arrays)
     if not outer or (problem.vector * problem.read_bytes >= WIDEST_ACCESS // 2 and not shared):
         return
-    for rows in ROWS:
-        for planes in PLANES if shared and len(outer) > 1 else PLANES[:1]:
-            fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-            fill.add_lanes(problem.vector_dim)
-            fill.add_warps(problem.vector_dim, most=BLOCK_THREADS[0] // WARP)
-            fill.rest_of_lanes(outer[-1])
-            fill.add_warps(outer[-1], most=BLOCK_THREADS[0] // WARP)
-            for dim, most in zip(reversed(outer), (rows, planes), strict=False):
-                fill.add_repeats(dim, most=most)
-            layout = fill.layout()
-            yield Schedule(problem.tile_of(layout), layout)
+    for vector in _vectors(problem) if shared else (problem.vector,):
+        for rows in (1, *ROWS) if shared else ROWS:
+            for planes in PLANES if shared and len(outer) > 1 else PLANES[:1]:
+                fill = LayoutBuilder(problem.extents, problem.vector_dim, vector)
+                fill.add_lanes(problem.vector_dim)
+                fill.add_warps(problem.vector_dim, most=BLOCK_THREADS[0] // WARP, even=shared)
+                fill.rest_of_lanes(outer[-1])
+                fill.add_warps(outer[-1], most=BLOCK_THREADS[0] // WARP)
+                for dim, most in zip(reversed(outer), (rows, planes), strict=False):
+                    fill.add_repeats(dim, most=most)
+                layout = fill.layout()
+                yield Schedule(problem.tile_of(layout), layout)
+
+
+def _vectors(problem: Problem) -> Iterator[int]:
+    """Elements side by side of a thread that reads windows of them: up to the widest access to an array with windows,
+    whatever results are aligned to, and down to a register, or to what these are aligned to.
+    """
+    windows = [a.bytes for a in problem.reads if a.taps > 1]
+    least = min(problem.vector, max(1, REGISTER_BYTES // min(windows)))
+    return (vector for vector in halves(WIDEST_ACCESS // min(windows)) if vector >= least)
 
 
 def _of_tile(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil, floor, prod
 
 from mlirfuse.support.kept import hashed_once
@@ -30,6 +31,8 @@ class ArrayAccess:
             how far apart those of neighbours are along it, or None; empty where no axis has one.
         most: elements that the space reads in all, where that is fewer than places of the space, as residue classes of
             a pixel read; None where each place has an element of its own.
+        views: of windows that have fewer elements than those along each axis together, such as a cross, the index of
+            each element along each axis; empty for boxes.
     """
 
     dims: tuple[int, ...]
@@ -41,12 +44,15 @@ class ArrayAccess:
     windows: tuple[tuple[int | Fraction, tuple[int, ...]], ...] = ()
     slides: tuple[tuple[int, int] | None, ...] = ()
     most: int | None = None
+    views: tuple[tuple[int, ...], ...] = ()
 
     def elements(self, sides: Sequence[int]) -> int:
         """Elements that a box of the space reads, by the box's sides in all dimensions of the space."""
         if not self.windows:
             found = prod(sides[d] for d in self.dims)
             return found if self.most is None else min(found, self.most)
+        if self.views:
+            return _of_boxes(tuple(sides[d] for d in self.dims), self.views)
         slides = self.slides or (None,) * len(self.dims)
         return prod(
             _covered(sides[d], step, offsets if slide is None else _moved(offsets, slide[1], sides[slide[0]]))
@@ -66,7 +72,7 @@ class ArrayAccess:
                 strides.append(None if stride is None else stride * inner)
             dims.append(d if d < dim else d + 1)
             strides.append(stride)
-        return replace(self, dims=tuple(dims), strides=tuple(strides), windows=(), slides=())
+        return replace(self, dims=tuple(dims), strides=tuple(strides), windows=(), views=(), slides=())
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -76,7 +82,7 @@ class ArrayAccess:
     @property
     def taps(self) -> int:
         """Elements that one element of the space reads."""
-        return prod(len(offsets) for _, offsets in self.windows)
+        return len(self.views) or prod(len(offsets) for _, offsets in self.windows)
 
     @property
     def growth(self) -> int:
@@ -137,6 +143,19 @@ def _covered(count: int, step: int | Fraction, offsets: tuple[int, ...]) -> int:
     found = {floor(number * apart) + offset for number in range(alone) for offset in offsets}
     added = {(floor(n * apart) + offset) % apart.numerator for n in range(period) for offset in offsets}
     return len(found) + (count - alone) // period * len(added)
+
+
+@lru_cache(maxsize=4096)
+def _of_boxes(sides: tuple[int, ...], starts: tuple[tuple[int, ...], ...]) -> int:
+    """Elements of equal boxes together that begin at some elements."""
+    if not sides:
+        return 1
+    edges = sorted({at for start in starts for at in (start[0], start[0] + sides[0])})
+    total = 0
+    for low, high in pairwise(edges):
+        here = tuple(start[1:] for start in starts if start[0] <= low < start[0] + sides[0])
+        total += (high - low) * _of_boxes(sides[1:], here) if here else 0
+    return total
 
 
 @lru_cache(maxsize=256)

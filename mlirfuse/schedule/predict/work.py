@@ -26,6 +26,7 @@ class Work:
         read: bytes read from device memory.
         written: bytes written to it.
         l2_read: bytes of sectors that SMs read from the L2, device memory's included.
+        l2_again: bytes of sectors that SMs read once more while others write: halos of stencils.
         l2_written: bytes of sectors that SMs write.
         l1: bytes of lines that threads read of the L1.
         shared: bytes of accesses to shared memory.
@@ -59,6 +60,7 @@ class Work:
     read: float = 0.0
     written: float = 0.0
     l2_read: float = 0.0
+    l2_again: float = 0.0
     l2_written: float = 0.0
     l1: float = 0.0
     shared: float = 0.0
@@ -94,7 +96,8 @@ def price(work: Work, machine: MachineModel) -> Prediction:
     latency = waves(work.blocks, slots) * chain
     spilled = busiest * work.spilled / machine.shared_bandwidth_per_sm
     first_step = latency / work.steps if work.ahead else 0.0  # nothing is under way yet that could hide it
-    l2 = work.l2_read / machine.l2_read_bandwidth + work.l2_written / machine.l2_write_bandwidth
+    written = max(work.l2_written / machine.l2_write_bandwidth, work.l2_again / machine.l2_read_bandwidth)
+    l2 = work.l2_read / machine.l2_read_bandwidth + written
     functions = work.special / machine.special_per_sm + work.double / machine.f64_fma_per_sm
     launch = machine.dependent_launch or machine.graph_launch
     first = machine.graph_launch if work.grid_barriers else launch  # a grid that is resident as a whole waits for it

@@ -177,7 +177,9 @@ def _of_block(
         # Parts of a sector that different instructions write go to the L2 one by one, unless the SM gathers them.
         run = width if is_flat else _run(array, layout, extents)
         whole, spanned = touched(lanes, run * array.bytes)
-        if spanned <= GATHERED_LINES:
+        # Pieces of vectors that reach past the end of rows are stored under conditions, not one right after the other.
+        straddles = any(extents[d] % layout.vector[d] for d in array.dims)
+        if spanned <= GATHERED_LINES and not straddles:
             sectors = min(sectors, whole * width / run)
         return Traffic(
             written=each * sectors * SECTOR * inside, l1=each * lines * LINE, shared=shared, instructions=issued

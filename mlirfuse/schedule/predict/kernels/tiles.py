@@ -68,6 +68,8 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         # Arrays that are broadcast over part of the space are smaller than that, and the results of reductions are not
         # counted for other schedules: only what is written beside them.
         work.read = min(work.read, bytes_of(problem.reads, extents))
+        work.l2_again = 0.0 if problem.reduced else max(0.0, work.l2_read - work.read)
+        work.l2_read -= work.l2_again
         beside = max(0, bytes_of(problem.writes, extents) - written)
         work.l2_written = max(0.0, work.l2_written - beside)
         if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
