@@ -236,6 +236,14 @@ class Problem:
         return [array for array in self.arrays if self.whole <= set(array.dims)]
 
     @kept_property
+    def tables(self) -> list[ArrayAccess]:
+        """The arrays that it reads along rows, and that some rows share: of a rotary embedding, by positions alone."""
+        inner = {self.vector_dim, *self.reduced}
+        return [
+            a for a in self.reads if self.vector_dim in a.dims and inner < {*a.dims} and not self.whole <= {*a.dims}
+        ]
+
+    @kept_property
     def shares_reads(self) -> bool:
         """Whether elements of the space share all that they read: no array that is read varies along all of it."""
         reads = [a for a in self.reads if a.dims]

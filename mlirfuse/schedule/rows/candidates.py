@@ -100,6 +100,7 @@ def _row_of(problem: Problem) -> Problem:
         unaligned_vector=problem.unaligned_vector,
         line=problem.line,
         transposed=problem.transposed,
+        arrays=tuple(problem.tables),
     )
 
 
@@ -118,7 +119,7 @@ def _splits_of_rows(problem: Problem, order: str, target: Target) -> Iterator[Sc
                 fill = spread_row(problem, split)
                 if fill is None:
                     continue
-                each = (split.vector, split.lanes, split.line, split.rows, *fill.repeats)
+                each = (split.vector, split.lanes, split.line, split.rows, split.along, *fill.repeats)
                 if each in seen:  # more warps that have as much each only idle more
                     continue
                 seen.add(each)
@@ -139,8 +140,9 @@ def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
     for rows in _neighbouring_rows(problem):
         yield Split(warps, cluster, vector, lanes=WARP // rows)
     if warps == cluster == 1 and not unaligned and problem.row_elements <= WARP * vector:
-        for rows in MORE_ROWS:
-            yield Split(warps, cluster, vector, rows=rows)
+        for along in (*_sharing(problem), -1):
+            for rows in MORE_ROWS:
+                yield Split(warps, cluster, vector, rows=rows, along=along)
     if problem.line and problem.row_elements >= FEWEST_LINES * problem.line:
         yield Split(warps, cluster, vector, line=problem.line)
     if unaligned or cluster > 1 or problem.vector < FINER_VECTOR:
@@ -149,6 +151,14 @@ def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
     if warps in HALF_WARPS:
         yield Split(warps, cluster, vector, lanes=WARP // 2)
         yield Split(warps, cluster, vector // 2, lanes=WARP // 2)
+
+
+def _sharing(problem: Problem) -> Iterator[int]:
+    """Which of the dimensions that are not reduced, but for the last one, have rows with a table in common."""
+    outer = [d for d in range(problem.rank) if d not in problem.reduced]
+    for number, d in enumerate(outer[:-1]):
+        if problem.extents[d] != 1 and any(d not in table.dims for table in problem.tables):
+            yield number
 
 
 def _neighbouring_rows(problem: Problem) -> Iterator[int]:

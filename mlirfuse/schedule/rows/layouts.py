@@ -50,6 +50,7 @@ class Split:
         line: elements to multiples of which rows of whole vectors are shifted; 0 where they are not.
         across: lanes of each warp along contiguous memory, at most, where that is not what is reduced.
         rows: rows of each thread.
+        along: which of the dimensions that are not reduced these lie along.
     """
 
     warps: int
@@ -59,6 +60,7 @@ class Split:
     line: int = 0
     across: int = WARP
     rows: int = 1
+    along: int = -1
 
 
 def unaligned_vector(problem: Problem) -> int:
@@ -118,7 +120,7 @@ def row_schedule(problem: Problem, split: Split, fill: LayoutBuilder, order: str
             wanted = -(-MIN_BYTES // (WARP * warps * elements * problem.full_bytes))
             stacked = max(stacked, min(wanted, most_threads // (WARP * warps)))
         fill.warps[outer[-1]] *= stacked
-        fill.repeats[outer[-1]] *= split.rows
+        fill.repeats[outer[split.along]] *= split.rows
     layout = fill.layout()
     if how := "shift_to" if split.line else access_of_rows(problem):
         unit = 1 if how == "realigned" else split.line or split.vector

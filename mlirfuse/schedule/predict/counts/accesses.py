@@ -118,6 +118,21 @@ def add_strided(
     return instructions * WARP * passes
 
 
+def add_tables(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], device: Device) -> float:
+    """Adds what a kernel moves of arrays that some of its rows share, each block once; returns accesses of all threads.
+
+    Others write what rows become meanwhile, as halos of stencils are read (`Work.l2_again`).
+    """
+    if not problem.tables:
+        return 0.0
+    moved = traffic(schedule, problem.tables, extents, device)
+    first = min(moved.read, sum(_bytes(table, extents) for table in problem.tables))
+    work.l2_read += first
+    work.l2_again += moved.read - first
+    work.l1 += moved.l1
+    return moved.instructions * WARP
+
+
 @lru_cache(maxsize=64)
 def strided_arrays(problem: Problem) -> list[ArrayAccess]:
     """The arrays of the whole space whose neighbours in memory are not those along the layout's vectors."""

@@ -7,7 +7,7 @@ from math import prod
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.loops import LOADS_AHEAD
 from mlirfuse.schedule.parts.array_access import bytes_of
-from mlirfuse.schedule.predict.counts.accesses import add_strided, columns_traffic, traffic
+from mlirfuse.schedule.predict.counts.accesses import add_strided, add_tables, columns_traffic, traffic
 from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
@@ -78,6 +78,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         work.shared += 2.0 * total * problem.transposed.bytes
     else:
         count += add_strided(work, schedule, problem, extents) / covered
+        count += add_tables(work, schedule, problem, extents, device) / covered
     # What waits in shared memory is written there and read again; few registers are left for loads of it.
     work.rounds += schedule.shared_spill / LOADS_AHEAD
     waiting = schedule.shared_spill * width / layout.elements_per_thread
