@@ -35,7 +35,8 @@ Array = tuple[object, ...]
 
 
 class ArrayViews:
-    """Views of one array: gathered views of it, and its components, every second, third, ... element of rows.
+    """Views of one array: gathered views of it, and its components, every second, third, ... element of rows, where
+    these are read over all of the kernel's space.
 
     Args:
         kernel: on tensors; its calls in its module say which arguments are of one array.
@@ -47,7 +48,10 @@ class ArrayViews:
         self._attributes = attributes
         self._numbers = {argument: number for number, argument in enumerate(attributes)}
         self._places = {v: found for v, known in attributes.items() if (found := places_of(dict(known))) is not None}
-        strided = [value for value, known in attributes.items() if is_component(value, known)]
+        reads = dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items())
+        whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+        partial = {value for value, axes in reads if not whole <= {*axes}}
+        strided = [v for v, known in attributes.items() if v not in partial and is_component(v, known)]
         # Only several views can be of one array, for which all calls of the module are looked at.
         several = len(self._places) > 1 or len(strided) > 1
         self._calls = passed_arrays(kernel.parent).get(symbol(kernel), []) if several else []
@@ -56,7 +60,7 @@ class ArrayViews:
         self._components = _components(self._calls, {value: self._numbers[value] for value in strided})
         self._views: dict[Array, list[Sequence[Place]]] = {}
         self._starts: dict[Array, set[int]] = {}
-        for value, axes in dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items()):
+        for value, axes in reads:
             if value in self._places:
                 self._views.setdefault(self._array(value, axes), []).append(self._places[value])
             elif value in self._components:

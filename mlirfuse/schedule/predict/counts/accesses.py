@@ -118,19 +118,15 @@ def add_strided(
     return instructions * WARP * passes
 
 
-def add_tables(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], device: Device) -> float:
-    """Adds what a kernel moves of arrays that some of its rows share, each block once; returns accesses of all threads.
+def add_tables(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], device: Device) -> None:
+    """Adds what SMs read from the L2 of arrays that some rows share, which each block reads once.
 
-    Others write what rows become meanwhile, as halos of stencils are read (`Work.l2_again`).
+    Others write what rows become meanwhile, as while halos of stencils are read (`Work.l2_again`).
     """
-    if not problem.tables:
-        return 0.0
     moved = traffic(schedule, problem.tables, extents, device)
     first = min(moved.read, sum(_bytes(table, extents) for table in problem.tables))
     work.l2_read += first
     work.l2_again += moved.read - first
-    work.l1 += moved.l1
-    return moved.instructions * WARP
 
 
 @lru_cache(maxsize=64)

@@ -78,7 +78,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         work.shared += 2.0 * total * problem.transposed.bytes
     else:
         count += add_strided(work, schedule, problem, extents) / covered
-        count += add_tables(work, schedule, problem, extents, device) / covered
+        add_tables(work, schedule, problem, extents, device)
     # What waits in shared memory is written there and read again; few registers are left for loads of it.
     work.rounds += schedule.shared_spill / LOADS_AHEAD
     waiting = schedule.shared_spill * width / layout.elements_per_thread
