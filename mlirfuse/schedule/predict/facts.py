@@ -64,7 +64,7 @@ PART_READS = 0.15
 """What the L2 takes more for each line beyond the fewest that an access of a warp to a window touches
 (`benchmarks/results/depthwise_candidates-h200.json`)."""
 
-ISSUING_WARPS = 3
+ISSUING_WARPS = 4
 """Warps of a scheduler from which on it has an instruction of a window's products to issue in each cycle, where each
 thread holds many sums (`benchmarks/results/depthwise_candidates-h200.json`)."""
 
