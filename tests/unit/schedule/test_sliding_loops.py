@@ -168,8 +168,8 @@ def test_slices_are_for_second_kernels() -> None:
 
 
 def test_accesses_of_sliding_windows_share_an_address() -> None:
-    """A thread takes 2 instructions for an access, beside one for each product and each element that it reads; few warps
-    leave a scheduler without one at times.
+    """A thread takes 2 instructions for an access, beside one for each product and each element that it reads; where
+    warps are few, a scheduler has none to issue at times.
     """
     own = problem(windows())
     schedule = next(s for s in found(own) if s.blocks_per_sm * s.layout.threads % 128 == 0)
