@@ -117,9 +117,8 @@ class Lowered:
 
 def _to_kernels(lowered: Lowered, watch: Instrumentation) -> tuple[ir.Module, Remarks]:
     """A module with kernels that have no schedules, and the remarks of the passes."""
-    module = lowered.module_with({})
-    with module.context:
-        text = pipeline.stage(pipeline.TO_KERNELS, fast_math=lowered.fast_math, tuned=lowered.tuned)
+    text = pipeline.stage(pipeline.TO_KERNELS, fast_math=lowered.fast_math, tuned=lowered.tuned)
+    with (module := lowered.module_with({})).context:
         return module, run_pipeline(module, text, instrumentation=watch)
 
 
@@ -165,7 +164,7 @@ class _Compilation:
         return compiled, chosen
 
     def _without_schedules(self) -> ir.Module:
-        """A module with kernels, verified after every pass where the interpreter runs them."""
+        """A module with kernels, made once, and verified after every pass where the interpreter runs them."""
         if not self._interpreted:
             module, self._remarks = self._lowered.with_kernels()
             return module
@@ -180,17 +179,18 @@ class _Compilation:
     def _keep(self, module: ir.Module, chosen: Chosen) -> _Kept:
         """Replaces kernels whose schedules are those of the time before by their declarations.
 
-        Kernels with a second one are compiled again, as tiling such a kernel rewrites its calls.
+        Kernels are compiled again of which passes rewrite the calls: those with a second one, and with other arguments.
         """
         if self._before is None:
             return _Kept({}, {}, [])
         compiled, before = self._before
+        declarations = {symbol(f): f for f in functions(before.operation) if LAUNCH in f.attributes}
         same = {
             name
-            for name, schedule in chosen.items()
-            if compiled.schedules.get(name) == schedule and not _has_second_kernel(schedule)
+            for name, kernel in {symbol(each): each for each in kernels(module.operation)}.items()
+            if compiled.schedules.get(name) == chosen[name] and not _has_second_kernel(chosen[name])
+            if declarations[name].attributes["function_type"] == kernel.attributes["function_type"]
         }
-        declarations = {symbol(f): f for f in functions(before.operation) if LAUNCH in f.attributes}
         for kernel in list(kernels(module.operation)):
             if symbol(kernel) in same:
                 declarations[symbol(kernel)].clone(ir.InsertionPoint(kernel))

@@ -193,6 +193,14 @@ def _space_of(segment: Segment) -> IterationSpace:
     return space
 
 
+def _gathered_source(value: ir.Value) -> ir.Operation | None:
+    """The gathered view that a value is, or is a view of on the host."""
+    owner = defining_op(value)
+    while owner is not None and owner.name != GATHERED and is_host_view(owner):
+        owner = defining_op(owner.operands[0])
+    return owner if owner is not None and owner.name == GATHERED else None
+
+
 def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.Attribute]]) -> dict[str, ir.Attribute]:
     """The attributes of a kernel's input: an argument of the host function, a view of one, or an intermediate."""
     if value in attributes:
@@ -200,6 +208,12 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
     owner = defining_op(value)
     source: dict[str, ir.Attribute] = {}
     if owner is not None and owner.name == GATHERED:
+        if (first := _gathered_source(owner.operands[0])) is not None:
+            raise PassError(
+                "a kernel is passed the source of a gathered view, and this one's is a gathered view itself",
+                where=first,
+                hint="make one view of the two (passes/graph/compose_gathers.py), or copy the first",
+            )
         source = _input_attributes(owner.operands[0], attributes)
         return view_attributes(gather_of(owner.attributes), ir.RankedTensorType(owner.operands[0].type), source)
     if owner is not None and is_host_view(owner):

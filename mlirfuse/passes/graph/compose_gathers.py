@@ -116,7 +116,7 @@ def _composed(value: ir.Value, gather: Gather) -> ir.Value:
     """The elements of a value that a view selects, computed from views of what the value is computed from."""
     structure = _elementwise(value)
     if structure is None:
-        return _view(value, gather)
+        return view_of(value, gather)
     rank, inputs, maps = len(gather.shape), [], []
     for operand, axes in zip(structure.operands[:-1], structure.operand_axes[:-1], strict=True):
         assert axes is not None
@@ -130,14 +130,21 @@ def _composed(value: ir.Value, gather: Gather) -> ir.Value:
     return _repeated(structure.op, inputs, [*maps, projection(rank, list(range(rank)))], gather.shape)
 
 
-def _view(value: ir.Value, gather: Gather) -> ir.Value:
-    """A view of a value; of a view's source where the value is a view."""
+def is_composable(value: ir.Value) -> bool:
+    """Whether views of a value are views of an array: of the value, or of the source of the view that it is."""
     maker = defining_op(value)
     if maker is None or maker.name != DEFINITION.full_name:
+        return True
+    inner = gather_of(maker.attributes)
+    return not inner.inside and all(len(group) == 1 for group in inner.basis)
+
+
+def view_of(value: ir.Value, gather: Gather) -> ir.Value:
+    """A view of a value; of a view's source where the value is a view and the two are one."""
+    maker = defining_op(value)
+    if maker is None or maker.name != DEFINITION.full_name or not is_composable(value):
         return gathered_view(value, gather)
     inner = gather_of(maker.attributes)
-    if inner.inside or any(len(group) != 1 for group in inner.basis):
-        return gathered_view(value, gather)
     results = [substituted(expr, list(gather.map.results)) for expr in inner.map.results]
     return gathered_view(maker.operands[0], Gather(gather.basis, ir.AffineMap.get(len(gather.components), 0, results)))
 

@@ -15,8 +15,8 @@ from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.graph.compose_gathers import is_whole_selection
+from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
+from mlirfuse.passes.graph.compose_gathers import is_composable, is_whole_selection, view_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.affine_expressions import coefficients, substituted, used_dims
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead
@@ -107,7 +107,7 @@ def _unroll(structure: OpStructure) -> str | None:
         return "neighbours in memory are not neighbours in the result"
     with ir.InsertionPoint(op), op.location:
         weights, kept = op.operands[1], list(right)
-        if classes:
+        if classes or not is_composable(weights):
             weights, kept = _outermost(weights, right, [*summed, *sorted(classes)])
         new = _elementwise(structure, maker, left, weights, kept, summed, extents)
     op.results[0].replace_all_uses_with(new)
@@ -221,9 +221,8 @@ def _fixed(
         for loop in axes
     ]
     results = [substituted(expr, places) for expr in map_.results]
-    return gathered_view(
-        source, Gather(tuple((extents[loop],) for loop in kept), ir.AffineMap.get(len(kept), 0, results))
-    ), kept
+    gather = Gather(tuple((extents[loop],) for loop in kept), ir.AffineMap.get(len(kept), 0, results))
+    return view_of(source, gather), kept
 
 
 def _sum_terms(old: ir.Operation, new: ir.Operation, types: Sequence[ir.Type]) -> None:

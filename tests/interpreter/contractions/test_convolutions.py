@@ -238,6 +238,14 @@ def test_depthwise(seed: int) -> None:
     check_three_passes(case, rng, DTYPES[seed % 3])
 
 
+@pytest.mark.parametrize("taps", [(3, 3), (4, 1), (7, 7)])
+def test_depthwise_without_strides(taps: tuple[int, int]) -> None:
+    """The data gradient's filters are views that are reversed, of which each term is a view."""
+    pads = tuple((n // 2, n // 2) for n in taps)
+    case = Case(2, (9, 8), 16, 16, taps, (1, 1), pads, (1, 1), 16)
+    check_three_passes(case, np.random.default_rng(7), np.float16)
+
+
 def depthwise(x: Any, w: Any) -> Any:
     return mf.conv2d(x, w, padding=1, groups=16)
 

@@ -144,6 +144,22 @@ def test_kernels_that_stay_are_not_compiled_again_and_nothing_else_changes(spill
         assert made[1:] == [set(spilled)] * 2
 
 
+def test_kernels_whose_calls_passes_rewrite_are_compiled_again():
+    """`fuse-share-slices` passes the array in place of its pairs, which the call of the next time does not yet."""
+
+    @mf.fuse
+    def fn(x, y):
+        return mf.sum(x, axis=-1), mf.sum(y[:, 0::2] * y[:, 1::2], axis=-1)
+
+    lowered = fn.lower(mf.TensorSpec((512, 4096), mf.float16), mf.TensorSpec((64, 4096), mf.float32))
+    first, *_ = lowered.compile(choose_again=False).binaries
+    compiled = without_spills(compile_module._Compilation(lowered), Assembler({first: [24]}))
+    anew = without_spills(lowered._compile, Assembler({first: [24]}))
+    assert any("slices of others" in line for line in compiled.explain(verbose=True).splitlines())
+    assert _texts(compiled) == _texts(anew)
+    assert compiled.program == anew.program
+
+
 def test_kernels_that_spill_are_chosen_again_together():
     compiled, times = _compiled(Assembler({"fn_0_kernel": [24], "fn_1_kernel": [8, 8]}))
     assert times == 3
