@@ -135,6 +135,8 @@ def add_window_elements(work: Work, schedule: Schedule, problem: Problem, covere
     """
     each, _ = problem.sliding_instructions
     of_thread = _add_instructions(work, schedule, problem, covered)
+    if any(array.windows for array in problem.reads):  # a thread's sums wait for its loads, and few warps take turns
+        work.instructions *= max(1.0, ISSUING_WARPS * PARTITIONS * WARP / (work.resident * work.threads))
     work.instructions += work.blocks * work.threads * THREAD_INSTRUCTIONS
     return max(each, of_thread / DEPENDENT_CYCLES)
 
@@ -151,8 +153,7 @@ def _add_instructions(work: Work, schedule: Schedule, problem: Problem, covered:
     held, taps = (sum(n) for n in zip(*((held_elements(a, layout), a.taps) for a in problem.reads), strict=True))
     of_thread = each * layout.elements_per_thread + read * held / taps + access * accesses
     of_thread += NARROW_INSTRUCTIONS * narrow
-    stalls = max(1.0, ISSUING_WARPS * PARTITIONS * WARP / (work.resident * layout.threads)) if windows else 1.0
-    work.instructions += stalls * unevenness(work) * covered / layout.elements_per_thread * of_thread
+    work.instructions += unevenness(work) * covered / layout.elements_per_thread * of_thread
     work.special += covered * problem.special
     work.double += covered * problem.double
     return of_thread
