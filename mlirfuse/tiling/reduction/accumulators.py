@@ -75,10 +75,11 @@ class Accumulators:
         """The reduced dimensions of which each of several threads holds neighbours of a tile, which it covers exactly.
 
         Rows that a thread is unrolled over are no neighbours, as those of other threads lie in between. There are none
-        where reductions of a loop are over different dimensions, as its tiles have one layout.
+        where reductions of a loop are over different dimensions, or tiles are loaded ahead, as what a loop carries has
+        one layout.
         """
         layout, tile = self.schedule.layout, self.schedule.tile
-        if len({self.space.reduced[each.op] for each in self.reductions}) > 1:
+        if len({self.space.reduced[each.op] for each in self.reductions}) > 1 or self.schedule.loop_part.stages > 1:
             return frozenset()
         looped = self.space.reduced[s.op] & self.looped
         kept = {d for d in self.space.loops[s.op] if d is not None} - self.space.reduced[s.op]
