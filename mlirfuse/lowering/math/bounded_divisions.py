@@ -9,15 +9,14 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith
 
-from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, MOST_DIVISOR, value_range
 from mlirfuse.analysis.arithmetic.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import by_element, constant_like
+from mlirfuse.lowering.math.elements import by_element, constant_like, f32_ops
 from mlirfuse.lowering.math.quotients import corrected_quotient, reciprocals
 from mlirfuse.lowering.math.special_unit import reciprocal
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import erase, number_of, ops_named
+from mlirfuse.support.rewriting import erase, number_of
 
 SCALE = 0.25
 """Brings divisors up to 2^128 to where the special unit's reciprocal is a normal number."""
@@ -58,9 +57,7 @@ class LowerBoundedDivisions(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            found = [
-                op for op in ops_named(func.operation, "arith.divf") if str(element_type(op.results[0].type)) == "f32"
-            ]
+            found = f32_ops(func.operation, "arith.divf")
             bounded = {op: range_ for op in found if (range_ := value_range(op.operands[1]))[0] >= LEAST_DIVISOR}
             for op, (_, most) in bounded.items():
                 with ir.InsertionPoint(op), op.location:

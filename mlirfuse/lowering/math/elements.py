@@ -8,6 +8,14 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, vector
 
+from mlirfuse.analysis.arithmetic.casts import element_type
+from mlirfuse.support.rewriting import ops_named
+
+
+def f32_ops(root: ir.Operation, name: str) -> list[ir.Operation]:
+    """The operations of a name inside of `root` whose results are `f32`, or vectors of it."""
+    return [op for op in ops_named(root, name) if str(element_type(op.results[0].type)) == "f32"]
+
 
 def by_element(function: Callable[..., ir.Value], *operands: ir.Value) -> ir.Value:
     """`function` of the operands, or of each of their elements where they are vectors; its results have their type.

@@ -9,13 +9,12 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, math
 
-from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import adds_positive, is_rounded, rounds_to
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import by_element, constant_like
+from mlirfuse.lowering.math.elements import by_element, constant_like, f32_ops
 from mlirfuse.lowering.math.special_unit import exp2
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
+from mlirfuse.support.rewriting import defining_op, erase, number_of
 
 LEAST_ADDED = 2.0**-64
 """Least constant whose sum with a subnormal number is the constant itself, after rounding."""
@@ -62,9 +61,7 @@ class LowerExponentials(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            found = [
-                op for op in ops_named(func.operation, "math.exp") if str(element_type(op.results[0].type)) == "f32"
-            ]
+            found = f32_ops(func.operation, "math.exp")
             chosen = [op for op in found if _is_flagged(op) or is_rounded(op.results[0])]
             for op in chosen:
                 with ir.InsertionPoint(op), op.location:

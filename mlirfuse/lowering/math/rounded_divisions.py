@@ -8,12 +8,11 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import llvm
 
-from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import by_element
+from mlirfuse.lowering.math.elements import by_element, f32_ops
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import erase, ops_named
+from mlirfuse.support.rewriting import erase
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,7 @@ class LowerRoundedDivisions(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            found = [
-                op for op in ops_named(func.operation, "arith.divf") if str(element_type(op.results[0].type)) == "f32"
-            ]
+            found = f32_ops(func.operation, "arith.divf")
             rounded = [op for op in found if is_rounded(op.results[0])]
             for op in rounded:
                 with ir.InsertionPoint(op), op.location:

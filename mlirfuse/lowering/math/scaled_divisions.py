@@ -9,12 +9,11 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, math
 
-from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import bits_like, bits_type, by_element, constant_like
+from mlirfuse.lowering.math.elements import bits_like, bits_type, by_element, constant_like, f32_ops
 from mlirfuse.lowering.math.quotients import reciprocals, truncated_product
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import erase, number_of, ops_named
+from mlirfuse.support.rewriting import erase, number_of
 
 HALF_EXPONENT, ONE_AND_A_HALF = 0x7F << 23, (127 + 63) << 23
 """Where half of a float32's exponent lies in its bits, shifted by one; and one and a half times the exponents' bias."""
@@ -62,9 +61,7 @@ class LowerScaledDivisions(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            found = [
-                op for op in ops_named(func.operation, "arith.divf") if str(element_type(op.results[0].type)) == "f32"
-            ]
+            found = f32_ops(func.operation, "arith.divf")
             for op in found:
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with(_quotient(*op.operands))

@@ -177,11 +177,12 @@ class Places:
         index = self._once(add, index, self._once(constant, number)) if number else index
         return minimum(index, self._once(constant, most))
 
-    def _once(self, build: Callable[..., ir.Value], *arguments: object) -> ir.Value:
-        """What a function builds of arguments, which is built once."""
+    def _once(self, build: Callable[..., ir.Value | ir.OpView], *arguments: object) -> ir.Value:
+        """What a function, or an op's class, builds of arguments, which is built once."""
         key = build, *arguments
         if key not in self._emitted:
-            self._emitted[key] = build(*arguments)
+            built = build(*arguments)
+            self._emitted[key] = built if isinstance(built, ir.Value) else built.operation.result
         return self._emitted[key]
 
     def _place(
@@ -213,25 +214,25 @@ class Places:
         if not terms:
             return self._number(number, type_)
         casts = [self._once(_cast, term, type_) for term in terms]
-        return self._plus(reduce(lambda a, b: self._once(_added, a, b), casts), number, type_)
+        return self._plus(reduce(lambda a, b: self._once(arith.AddIOp, a, b), casts), number, type_)
 
     def _plus(self, value: ir.Value | None, number: int, type_: ir.Type) -> ir.Value:
         """The sum of an integer and a number, which is added to the number that the integer ends with."""
         rest, last = (None, 0) if value is None else _split(value)
         if rest is None:
             return self._number(last + number, type_)
-        return self._once(_added, rest, self._number(last + number, type_)) if last + number else rest
+        return self._once(arith.AddIOp, rest, self._number(last + number, type_)) if last + number else rest
 
     def _sum(self, left: ir.Value, right: ir.Value, type_: ir.Type) -> ir.Value:
         """The sum of two integers, to which their numbers are added last."""
         (a, number), (b, other) = _split(left), _split(right)
-        both = self._once(_added, a, b) if a is not None and b is not None else b if a is None else a
+        both = self._once(arith.AddIOp, a, b) if a is not None and b is not None else b if a is None else a
         return self._plus(both, number + other, type_)
 
     def _times(self, value: ir.Value, number: int, type_: ir.Type) -> ir.Value:
         """A product, to which what a number added to the integer makes is added last."""
         rest, last = _split(value)
-        product = None if rest is None else self._once(_multiplied, rest, self._number(number, type_))
+        product = None if rest is None else self._once(arith.MulIOp, rest, self._number(number, type_))
         return self._plus(product, last * number, type_)
 
     def _components(self, index: Sum, group: tuple[int, ...], bits: int) -> list[ir.Value]:
@@ -250,8 +251,8 @@ class Places:
                 found.insert(0, rest)
                 rest = self._number(0, type_)
                 continue
-            found.insert(0, self._once(_remainder, rest, self._number(extent, type_)))
-            rest = self._once(_quotient, rest, self._number(extent, type_))
+            found.insert(0, self._once(arith.RemUIOp, rest, self._number(extent, type_)))
+            rest = self._once(arith.DivUIOp, rest, self._number(extent, type_))
         self._divided[index, group, bits] = found
         return found
 
@@ -274,15 +275,15 @@ class Places:
         if rest is None or divisor_of(rest) % by == 0:  # neighbours of a run are a number apart after the division too
             if isinstance(expr, ir.AffineModExpr):
                 return self._number(number % by, type_)
-            divided = None if rest is None else self._once(_quotient, rest, self._number(by, type_))
+            divided = None if rest is None else self._once(arith.DivUIOp, rest, self._number(by, type_))
             return self._plus(divided, number // by, type_)
         low, _ = bounds(left, extents)
         steps = -(low // by) if low < 0 else 0  # makes the dividend positive
-        shifted = self._once(_added, a, self._number(steps * by, type_)) if steps else a
+        shifted = self._once(arith.AddIOp, a, self._number(steps * by, type_)) if steps else a
         if isinstance(expr, ir.AffineModExpr):
-            return self._once(_remainder, shifted, self._number(by, type_))
-        quotient = self._once(_quotient, shifted, self._number(by, type_))
-        return self._once(_difference, quotient, self._number(steps, type_)) if steps else quotient
+            return self._once(arith.RemUIOp, shifted, self._number(by, type_))
+        quotient = self._once(arith.DivUIOp, shifted, self._number(by, type_))
+        return self._once(arith.SubIOp, quotient, self._number(steps, type_)) if steps else quotient
 
 
 def clamp_of(index: ir.Value, sums: Sums) -> Clamp | None:
@@ -304,26 +305,6 @@ def _integer(value: int, type_: ir.Type) -> ir.Value:
 
 def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
     return arith.IndexCastOp(type_, value).result
-
-
-def _added(a: ir.Value, b: ir.Value) -> ir.Value:
-    return arith.AddIOp(a, b).result
-
-
-def _difference(a: ir.Value, b: ir.Value) -> ir.Value:
-    return arith.SubIOp(a, b).result
-
-
-def _multiplied(a: ir.Value, b: ir.Value) -> ir.Value:
-    return arith.MulIOp(a, b).result
-
-
-def _quotient(a: ir.Value, b: ir.Value) -> ir.Value:
-    return arith.DivUIOp(a, b).result
-
-
-def _remainder(a: ir.Value, b: ir.Value) -> ir.Value:
-    return arith.RemUIOp(a, b).result
 
 
 def with_unit_last(source: ir.Value, at: list[ir.Value], width: int) -> tuple[ir.Value, list[ir.Value]]:

@@ -15,9 +15,8 @@ from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import extents_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.passes.graph.sliced_ops import SlicedOps, Value, behind, is_elementwise, is_reshape, readers, slice_of
-from mlirfuse.passes.trials.trial import Trial
+from mlirfuse.passes.trials.trial import compare
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.support.rewriting import erase_dead
 
 
@@ -62,10 +61,11 @@ class FuseSliceProducts(Pass):
             for sliced in found:
                 times = f"{len(sliced.slices)} slices of {len(sliced.products)} product(s)"
                 if not self.always:
-                    whole = Trial(module, function, sliced.ops).microseconds()
-                    apart = Trial(module, function, sliced.ops).microseconds(sliced.replace_copies)
-                    times += f" are predicted to take {apart:.1f} us by themselves, {whole:.1f} us together"
-                    if apart * RESOLUTION >= whole:
+                    trial = compare(module, function, sliced.ops, sliced.replace_copies)
+                    times += (
+                        f" are predicted to take {trial.after:.1f} us by themselves, {trial.before:.1f} us together"
+                    )
+                    if not trial.gains:
                         remarks.declined(self, times, sliced.products[0])
                         continue
                 remarks.applied(self, times, sliced.products[0])

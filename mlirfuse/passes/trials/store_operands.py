@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
-from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
 from mlirfuse.dialect.attributes import STORED
-from mlirfuse.passes.graph.sliced_ops import behind, is_elementwise
-from mlirfuse.passes.trials.trial import Trial
+from mlirfuse.passes.graph.sliced_ops import is_elementwise
+from mlirfuse.passes.trials.trial import compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
-from mlirfuse.support.rewriting import backward_slice, defining_op
+from mlirfuse.support.rewriting import defining_op
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,11 @@ class FuseStoreOperands(Pass):
                 first = next(op for op in body(function) if op in group)
                 times = f"{len(group)} op(s) on single elements of pairs"
                 if not self.always:
-                    ops = group | _around(function, group)
-                    whole = Trial(module, function, ops).microseconds()
-                    trial = Trial(module, function, ops)
-                    _mark({trial.copies[op] for op in group})
-                    stored = trial.microseconds()
-                    times += f" are predicted to take {stored:.1f} us stored, {whole:.1f} us where they are read"
-                    if stored * RESOLUTION >= whole:
+                    trial = compare(module, function, surrounded(function, group), partial(_mark_copies, group))
+                    times += (
+                        f" are predicted to take {trial.after:.1f} us stored, {trial.before:.1f} us where they are read"
+                    )
+                    if not trial.gains:
                         remarks.declined(self, times, first)
                         continue
                 remarks.applied(self, times, first)
@@ -82,7 +79,7 @@ def _groups(function: ir.Operation) -> list[set[ir.Operation]]:
         made = {maker for value in structure.operands if (maker := defining_op(value)) is not None}
         stored = set().union(*(_computed(function, maker) for maker in made if is_elementwise(maker)))
         if stored:
-            reached = {op, *behind([op], _computes)}
+            reached = {op, *needing([op])}
             joined = [group for group in groups if not group[1].isdisjoint(reached)]
             groups = [group for group in groups if group not in joined]
             groups.append((stored.union(*(g[0] for g in joined)), reached.union(*(g[1] for g in joined))))
@@ -115,18 +112,10 @@ def _computed(function: ir.Operation, maker: ir.Operation) -> set[ir.Operation]:
     return found if total > ACCESS_INSTRUCTIONS else set()
 
 
-def _around(function: ir.Operation, group: set[ir.Operation]) -> set[ir.Operation]:
-    """The ops that need what is stored, but products, and the elementwise ops before."""
-    needing = set(behind(list(group), _computes))
-    wanted = [value for op in (*group, *needing) for value in op.operands]
-    return needing | {op for op in backward_slice(wanted, body(function)) if is_elementwise(op)}
-
-
-def _computes(op: ir.Operation) -> bool:
-    structure = structure_of(op) if op.name == "linalg.generic" else None
-    return structure is not None and product_of(structure) is None
-
-
 def _mark(ops: set[ir.Operation]) -> None:
     for op in ops:
         op.attributes[STORED] = ir.UnitAttr.get(op.context)
+
+
+def _mark_copies(ops: set[ir.Operation], copies: dict[ir.Operation, ir.Operation]) -> None:
+    _mark({copies[op] for op in ops})

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from mlir import ir
 from mlir.dialects import func
 
+from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.extent_hints import HostExtents
 from mlirfuse.analysis.kernels import argument_attributes, body, kernels
+from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
@@ -21,11 +24,16 @@ from mlirfuse.passes.fusion.recompute import FuseRecompute
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
 from mlirfuse.passes.graph.copy_reshaped import FuseCopyReshaped
+from mlirfuse.passes.graph.sliced_ops import behind, is_elementwise
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
-from mlirfuse.support.rewriting import clone, defining_op, read_values
+from mlirfuse.support.rewriting import backward_slice, clone, defining_op, read_values
 from mlirfuse.tiling.kernel_signature import default_attributes
+
+Rewrite = Callable[[dict[ir.Operation, ir.Operation]], None]
+"""Changes copies of ops, by the ops that they are copies of."""
 
 FUSION: tuple[Pass, ...] = (
     FuseCopyReshaped(),
@@ -87,7 +95,7 @@ class Trial:
                     self.copies[op] = clone(op, mapping)
                 func.ReturnOp([mapping[v] for v in outputs])
 
-    def microseconds(self, rewrite: Callable[[dict[ir.Operation, ir.Operation]], None] | None = None) -> float:
+    def microseconds(self, rewrite: Rewrite | None = None) -> float:
         """What the kernels of the function are predicted to take together; infinite if one has no schedule.
 
         Args:
@@ -98,6 +106,54 @@ class Trial:
         for each in FUSION:
             each.run(self.module.operation, Remarks())
         return sum(microseconds(kernel) for kernel in list(kernels(self.module.operation)))
+
+
+class Comparison(NamedTuple):
+    """Predicted times of some ops, in microseconds.
+
+    Attributes:
+        before: as they are.
+        after: rewritten.
+    """
+
+    before: float
+    after: float
+
+    @property
+    def gains(self) -> bool:
+        """Whether the rewritten ops clearly take less time."""
+        return self.after * RESOLUTION < self.before
+
+
+def compare(module: ir.Operation, function: ir.Operation, ops: Iterable[ir.Operation], rewrite: Rewrite) -> Comparison:
+    """Schedules some ops of a function on trial as they are, and with copies of them rewritten.
+
+    Args:
+        module: the module that the ops are in, which stays as it is.
+        function: the function that they are in.
+        ops: the ops.
+        rewrite: changes the copies, by the ops that they are copies of.
+    """
+    members = set(ops)
+    before = Trial(module, function, members).microseconds()
+    return Comparison(before, Trial(module, function, members).microseconds(rewrite))
+
+
+def surrounded(function: ir.Operation, ops: Iterable[ir.Operation]) -> set[ir.Operation]:
+    """Some ops, all that need their results but products, and the elementwise ops that these read."""
+    found = {*ops, *needing(ops)}
+    wanted = [value for op in found for value in op.operands]
+    return found | {op for op in backward_slice(wanted, body(function)) if is_elementwise(op)}
+
+
+def needing(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
+    """The ops that need results of some, but products and what needs these."""
+    return behind(ops, _computes)
+
+
+def _computes(op: ir.Operation) -> bool:
+    structure = structure_of(op) if op.name == "linalg.generic" else None
+    return structure is not None and product_of(structure) is None
 
 
 def _hints(expected: HostExtents, value: ir.Value) -> dict[str, ir.Attribute]:

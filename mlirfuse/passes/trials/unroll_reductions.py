@@ -18,11 +18,10 @@ from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import PassError
-from mlirfuse.passes.graph.sliced_ops import Range, SlicedOps, behind, is_elementwise
-from mlirfuse.passes.trials.trial import Trial
+from mlirfuse.passes.graph.sliced_ops import Range, SlicedOps, is_elementwise
+from mlirfuse.passes.trials.trial import compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.choice.choice import RESOLUTION
-from mlirfuse.support.rewriting import backward_slice, clone, defining_op, erase, erase_dead, ops_named
+from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead, ops_named
 from mlirfuse.tiling.tiles import index
 
 MOST_TERMS = 8
@@ -75,11 +74,9 @@ class FuseUnrollReductions(Pass):
             for short in found:
                 times = f"a reduction of {short.terms} elements"
                 if not self.always:
-                    ops = short.ops(function)
-                    whole = Trial(module, function, ops).microseconds()
-                    unrolled = Trial(module, function, ops).microseconds(short.unroll_copy)
-                    times += f" is predicted to take {unrolled:.1f} us unrolled, {whole:.1f} us as it is"
-                    if unrolled * RESOLUTION >= whole:
+                    trial = compare(module, function, surrounded(function, [short.op]), short.unroll_copy)
+                    times += f" is predicted to take {trial.after:.1f} us unrolled, {trial.before:.1f} us as it is"
+                    if not trial.gains:
                         remarks.declined(self, times, short.op)
                         continue
                 remarks.applied(self, times, short.op)
@@ -116,7 +113,7 @@ class _ShortReduction:
     def of(cls, op: ir.Operation) -> _ShortReduction | None:
         """The reduction that an op is; None for another op, or where no reduction over other loops needs the result."""
         found = cls.any(op)
-        return found if found is not None and any(not _is_alike(op, each) for each in _needing(op)) else None
+        return found if found is not None and any(not _is_alike(op, each) for each in _reductions_of(op)) else None
 
     @classmethod
     def any(cls, op: ir.Operation) -> _ShortReduction | None:
@@ -141,13 +138,6 @@ class _ShortReduction:
         except PassError:
             return None
         return found if found.terms <= MOST_TERMS else None
-
-    def ops(self, function: ir.Operation) -> set[ir.Operation]:
-        """The reduction, the elementwise ops that it reads, and all that need its result but products."""
-        needing = _behind(self.op)
-        wanted = [value for op in (self.op, *needing) for value in op.operands]
-        before = {op for op in backward_slice(wanted, body(function)) if is_elementwise(op)}
-        return {self.op, *needing, *before}
 
     def unroll(self) -> None:
         """Replaces the reduction by an elementwise op on slices."""
@@ -230,19 +220,9 @@ def _extents(structure: OpStructure) -> list[int | None]:
     return found
 
 
-def _behind(op: ir.Operation) -> list[ir.Operation]:
-    """The ops that need an op's result, but products and what needs these."""
-    return behind([op], _computes)
-
-
-def _computes(op: ir.Operation) -> bool:
-    structure = structure_of(op) if op.name == "linalg.generic" else None
-    return structure is not None and product_of(structure) is None
-
-
-def _needing(op: ir.Operation) -> list[ir.Operation]:
+def _reductions_of(op: ir.Operation) -> list[ir.Operation]:
     """The reductions that need an op's result."""
-    return [each for each in _behind(op) if not is_elementwise(each)]
+    return [each for each in needing([op]) if not is_elementwise(each)]
 
 
 def _is_alike(op: ir.Operation, other: ir.Operation) -> bool:

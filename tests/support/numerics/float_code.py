@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from mlirfuse.support.rewriting import defining_op
+from mlirfuse.compiler.context import make_context
+from mlirfuse.passmanager.manager import Pipeline
+from mlirfuse.support.diagnostics import parse_module
+from mlirfuse.support.rewriting import defining_op, ops_named
+
+Compute = Callable[..., Any]
+"""What code computes of its float32 inputs, arrays or numbers."""
 
 _LARGEST = np.finfo(np.float32).max
 
@@ -118,3 +124,25 @@ def _result(op: ir.Operation, operands: list[Any]) -> Any:
     if op.name == "llvm.call_intrinsic":
         return _INTRINSICS[ir.StringAttr(op.attributes["intrin"]).value](*operands)
     return _OPS[op.name](*operands)
+
+
+def lowered(kernel: str, op: str, divisions: str) -> Compute:
+    """What lowered code computes for a divisor, or for what a root is of, and for a dividend.
+
+    Args:
+        kernel: the text of a kernel of a dividend, a divisor, and the array that it stores the result of the op to.
+        op: the text of the op, without its type.
+        divisions: the pass that lowers divisions; `lower-math` lowers other ops.
+    """
+    module = parse_module(kernel, make_context())
+    Pipeline.parse(f"builtin.module({'lower-math' if op.startswith('math') else divisions})").run(module)
+    assert not ops_named(module.operation, op.split()[0])
+    assert "llvm.sqrt" not in str(module)
+    (func,) = ops_named(module.operation, "gpu.func")
+    (store,) = ops_named(module.operation, "memref.store")
+    x, s, _ = func.regions[0].blocks[0].arguments
+
+    def compute(*values: Any, owner: Any = module) -> Any:
+        return evaluate(store.operands[0], dict(zip((s, x), values, strict=False)))
+
+    return compute

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, LEAST_SQUARE, MOST_DIVISOR
-from mlirfuse.compiler.context import make_context
-from mlirfuse.passmanager.manager import Pipeline
-from mlirfuse.support.diagnostics import parse_module
-from mlirfuse.support.rewriting import ops_named
-from tests.support.numerics.float_code import evaluate
+from tests.support.numerics.float_code import Compute, lowered
 from tests.support.numerics.quotients import (
     SMALLEST_EXACT,
     edges,
@@ -41,29 +36,15 @@ gpu.module @k {{
 
 MOST = {"finite": f"{MOST_DIVISOR:.9e}", "any": "0x7F800000"}
 
-Compute = Callable[..., Any]
 
-
-def lowered(op: str, least: float, most: str) -> Compute:
+def bounded(op: str, least: float, most: str) -> Compute:
     """What the lowered code computes for numbers that are brought between `least` and `most`, and for a dividend."""
-    module = parse_module(KERNEL.format(op=op, least=least, most=MOST[most]), make_context())
-    name = "lower-math" if op.startswith("math") else "lower-bounded-divisions"
-    Pipeline.parse(f"builtin.module({name})").run(module)
-    assert not ops_named(module.operation, op.split()[0])
-    (func,) = ops_named(module.operation, "gpu.func")
-    (store,) = ops_named(module.operation, "memref.store")
-    x, a, _ = func.regions[0].blocks[0].arguments
-    assert "llvm.sqrt" not in str(module)
-
-    def compute(*values: Any, owner: Any = module) -> Any:
-        return evaluate(store.operands[0], dict(zip((a, x), values, strict=False)))
-
-    return compute
+    return lowered(KERNEL.format(op=op, least=least, most=MOST[most]), op, "lower-bounded-divisions")
 
 
 @pytest.fixture(params=MOST)
 def divide(request: pytest.FixtureRequest) -> tuple[Compute, str]:
-    return lowered("arith.divf %x, %s", LEAST_DIVISOR, request.param), request.param
+    return bounded("arith.divf %x, %s", LEAST_DIVISOR, request.param), request.param
 
 
 def expect_right(divide: tuple[Compute, str], x: Any, s: Any) -> None:
@@ -107,7 +88,7 @@ def test_quotients_near_the_middle_of_two_numbers(divide: tuple[Compute, str], o
 @pytest.mark.parametrize("most", MOST)
 def test_reciprocals(most: str) -> None:
     """Significands, at both ends of the range and at 1."""
-    compute = lowered("arith.divf %one, %s", LEAST_DIVISOR, most)
+    compute = bounded("arith.divf %one, %s", LEAST_DIVISOR, most)
     significands = (np.arange(2**23, 2**24, 5) * 2.0**-23).astype(np.float32)
     for power in (-64, 0, 125 if most == "finite" else 127):
         s = significands * np.float32(2.0**power)
@@ -121,7 +102,7 @@ def test_reciprocals(most: str) -> None:
 @pytest.mark.parametrize("most", MOST)
 def test_roots(most: str) -> None:
     """Significands with even and odd powers of two, at both ends of the range and at 1."""
-    compute = lowered("math.sqrt %s", LEAST_SQUARE, most)
+    compute = bounded("math.sqrt %s", LEAST_SQUARE, most)
     significands = (np.arange(2**23, 2**24, 5) * 2.0**-23).astype(np.float32)
     for power in (-100, -99, 0, 1, 124, 125):
         s = significands * np.float32(2.0**power)

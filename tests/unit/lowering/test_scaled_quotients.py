@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mlirfuse.compiler.context import make_context
-from mlirfuse.passmanager.manager import Pipeline
-from mlirfuse.support.diagnostics import parse_module
-from mlirfuse.support.rewriting import ops_named
-from tests.support.numerics.float_code import evaluate
+from tests.support.numerics.float_code import Compute, lowered
 from tests.support.numerics.quotients import (
     SMALLEST_EXACT,
     edges,
@@ -34,28 +29,15 @@ gpu.module @k {{
 }}
 """
 
-Compute = Callable[..., Any]
 
-
-def lowered(op: str, one: float = 1.0) -> Compute:
+def computing(op: str, one: float = 1.0) -> Compute:
     """What the lowered code computes for a divisor, or for what a root is of, and for a dividend."""
-    module = parse_module(KERNEL.format(op=op, one=one), make_context())
-    Pipeline.parse(f"builtin.module({'lower-math' if op.startswith('math') else 'lower-scaled-divisions'})").run(module)
-    assert not ops_named(module.operation, op.split()[0])
-    assert "llvm.sqrt" not in str(module)
-    (func,) = ops_named(module.operation, "gpu.func")
-    (store,) = ops_named(module.operation, "memref.store")
-    x, s, _ = func.regions[0].blocks[0].arguments
-
-    def compute(*values: Any, owner: Any = module) -> Any:
-        return evaluate(store.operands[0], dict(zip((s, x), values, strict=False)))
-
-    return compute
+    return lowered(KERNEL.format(op=op, one=one), op, "lower-scaled-divisions")
 
 
 @pytest.fixture
 def divide() -> Compute:
-    return lowered("arith.divf %x, %s")
+    return computing("arith.divf %x, %s")
 
 
 def expect_right(divide: Compute, x: Any, s: Any) -> None:
@@ -105,7 +87,7 @@ def test_quotients_near_the_middle_of_two_numbers(divide: Compute, offset: int, 
 @pytest.mark.parametrize("one", [1.0, -2.0])
 def test_reciprocals(one: float) -> None:
     """Significands, of divisors that are scaled and others."""
-    compute = lowered("arith.divf %one, %s", one)
+    compute = computing("arith.divf %one, %s", one)
     significands = (np.arange(2**23, 2**24, 5) * 2.0**-23).astype(np.float32)
     for power in (-126, -100, 0, 100, 125, 127):
         s = significands * np.float32(2.0**power)
@@ -119,7 +101,7 @@ def test_reciprocals(one: float) -> None:
 
 def test_roots() -> None:
     """Significands with even and odd powers of two, of numbers that are scaled and others, and what is special."""
-    compute = lowered("math.sqrt %s")
+    compute = computing("math.sqrt %s")
     significands = (np.arange(2**23, 2**24, 5) * 2.0**-23).astype(np.float32)
     for power in (-126, -125, -101, -100, -99, 0, 1, 126, 127):
         s = significands * np.float32(2.0**power)
