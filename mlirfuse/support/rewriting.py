@@ -58,6 +58,16 @@ def integer_of(value: ir.Value) -> int | None:
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
+def split_constant(index: ir.Value) -> tuple[ir.Value, int]:
+    """An integer or index as (rest, constant): `x + c` is (x, c)."""
+    owner = defining_op(index)
+    if owner is None or owner.name != "arith.addi":
+        return index, 0
+    rest, term = owner.operands
+    number = integer_of(term)
+    return (index, 0) if number is None else (rest, number)
+
+
 def replaced_if(values: Mapping[ir.Value, ir.Value], fits: Callable[[], bool]) -> bool:
     """Replaces values by others everywhere; not where things do not fit afterwards, and returns whether they do."""
     uses = [(use.owner.operation, use.operand_number, value) for value in values for use in value.uses]

@@ -10,7 +10,7 @@ from mlir.dialects import arith, llvm, memref
 
 from mlirfuse.distribution.threads.scalars import add, constant, multiply
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import defining_op, integer_of
+from mlirfuse.support.rewriting import split_constant
 
 GLOBAL, SHARED = 1, 3
 """LLVM's address spaces."""
@@ -81,13 +81,3 @@ def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:
 def _fits(constant_bytes: int) -> bool:
     """Whether an offset in bytes fits the immediate of an instruction."""
     return -(1 << _CONSTANT_BITS - 1) <= constant_bytes < 1 << _CONSTANT_BITS - 1
-
-
-def split_constant(position: ir.Value) -> tuple[ir.Value, int]:
-    """An index as (rest, constant): `x + c` is (x, c)."""
-    owner = defining_op(position)
-    if owner is None or owner.name != "arith.addi":
-        return position, 0
-    rest, term = owner.operands
-    number = integer_of(term)
-    return (position, 0) if number is None else (rest, number)

@@ -11,9 +11,9 @@ from mlir import ir
 from mlir.dialects import arith, nvvm, scf, vector
 
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.memory.addresses import global_pointer, split_constant
+from mlirfuse.lowering.memory.addresses import global_pointer
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import erase, ops_named
+from mlirfuse.support.rewriting import erase, ops_named, split_constant
 from mlirfuse.tiling.tiles import index
 
 FLAGGED_STORE, FLAGGED_LOAD = "fuse.flagged_store", "fuse.flagged_load"

@@ -19,7 +19,7 @@ from mlirfuse.distribution.threads.scalars import add, constant, minimum, multip
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.divisors import divisor_of
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import defining_op, erase, integer_of, nested, ops_named
+from mlirfuse.support.rewriting import defining_op, erase, integer_of, nested, ops_named, split_constant
 from mlirfuse.tiling.memory import alignment, strides
 
 LOADS = ("memref.load", "vector.load")
@@ -217,10 +217,8 @@ def _split(value: ir.Value) -> Index:
     """An index as what it is without a number that is added to it last."""
     if (number := integer_of(value)) is not None:
         return None, 1, number
-    maker = defining_op(value)
-    if maker is not None and maker.name == "arith.addi" and (last := integer_of(maker.operands[1])) is not None:
-        return maker.operands[0], 1, last
-    return value, 1, 0
+    rest, last = split_constant(value)
+    return rest, 1, last
 
 
 def _value(index: Index) -> ir.Value:

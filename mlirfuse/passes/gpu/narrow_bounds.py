@@ -13,7 +13,7 @@ from mlir.dialects import arith, memref
 
 from mlirfuse.dialect.attributes import EQUAL_EXTENTS
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op, erase, integer_of, ops_named
+from mlirfuse.support.rewriting import defining_op, erase, integer_of, ops_named, split_constant
 
 MOST = (1 << 31) - 1
 """The largest number of 32 bits that is not negative: offsets of threads are below it."""
@@ -205,7 +205,7 @@ def _groups(ops: Sequence[ir.Operation], offsets: _Offsets) -> list[_Group]:
             continue
         if not position and integer_of(bound) is not None:
             continue  # LLVM sees which of these never hold
-        constant, rest = _split(bound)
+        rest, constant = split_constant(bound)
         alike = known.setdefault((constant, rest, *position), [])
         group = next((each for each in alike if _dominates(each.ops[0][0].block, op.block)), None)
         if group is None:
@@ -282,13 +282,6 @@ def _terms(index: ir.Value) -> list[ir.Value]:
     if op is None or op.name != "arith.addi":
         return [index]
     return [term for operand in op.operands for term in _terms(operand)]
-
-
-def _split(bound: ir.Value) -> tuple[int, ir.Value]:
-    """The constant part of a bound, and the rest."""
-    op = defining_op(bound)
-    constant = integer_of(op.operands[1]) if op is not None and op.name == "arith.addi" else None
-    return (0, bound) if op is None or constant is None else (constant, op.operands[0])
 
 
 def _in_32_bits(index: ir.Value, offsets: _Offsets) -> ir.Value:

@@ -12,7 +12,7 @@ from mlirfuse.dialect.gathered_view import Gather
 from mlirfuse.distribution.threads.scalars import add, constant, less, minimum, multiply
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands
 from mlirfuse.support.divisors import divisor_of
-from mlirfuse.support.rewriting import defining_op, erase, integer_of
+from mlirfuse.support.rewriting import defining_op, erase, integer_of, split_constant
 from mlirfuse.tiling.memory import permuted, strides
 
 Terms = tuple[ir.Value, ...]
@@ -352,9 +352,5 @@ class Sums(dict[ir.Value, Sum]):
 
 def _split(value: ir.Value) -> tuple[ir.Value | None, int]:
     """An integer without the number that is added to it last, or None for a number, and that number."""
-    if (number := integer_of(value)) is not None:
-        return None, number
-    maker = defining_op(value)
-    if maker is not None and maker.name == "arith.addi" and (last := integer_of(maker.operands[1])) is not None:
-        return maker.operands[0], last
-    return value, 0
+    number = integer_of(value)
+    return split_constant(value) if number is None else (None, number)
