@@ -14,12 +14,12 @@ from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.distribution.exchange.exchange import Exchange
 from mlirfuse.distribution.exchange.steps import run_exchanges
-from mlirfuse.distribution.exchange.warp_barriers import warp_barrier
+from mlirfuse.distribution.exchange.warp_barriers import WarpBarriers
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.distribution.threads.threads import Threads
 from mlirfuse.errors import PassError, errors_at
-from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.dataclass_attributes import from_attribute
 from mlirfuse.support.rewriting import clone, nested
@@ -113,8 +113,10 @@ class Distributor:
         self.row_shift: ir.Value | None = None
         self.shifted_like: object = None
         self.phases: dict[str, ir.Value] = {}
+        self._loop_barriers = WarpBarriers()
         self.role: Role | None = None
         self.threads = Threads(layout)
+        self._thread = self.threads.number
         self._layouts: dict[ir.Attribute, BlockedLayout] = {}
         self.argument_attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
 
@@ -260,17 +262,24 @@ class Distributor:
             after = run_exchanges(self, pending)
             self.after_exchange = None if self.in_loop else after
 
-    def barrier(self, warps: int | None = None) -> None:
-        """A barrier of the block's threads that run the code being emitted: all threads, or those of a role.
-
-        With `warps`, each group of that many consecutive warps may synchronise separately.
-        """
+    def barrier(self) -> None:
+        """A barrier of the block's threads that run the code being emitted: all threads, or those of a role."""
         if self.role is not None:
             group_barrier(self.role.warpgroups, self.role.first)
-        elif warps is not None:
-            warp_barrier(self.threads.number, warps)
         else:
             gpu.BarrierOp()
+
+    def loop_barrier(self, warps: int | None) -> None:
+        """A barrier in a loop, of which each group of that many consecutive warps needs no other; None for all."""
+        if self.role is not None:
+            self.barrier()
+        else:
+            self._loop_barriers.add(warps)
+
+    def finish(self) -> None:
+        """Emits what had to wait for all of the kernel's code."""
+        self.flush()
+        self._loop_barriers.settle(self._thread, self.layout.threads // WARP)
 
     def mbarriers(self) -> ir.Value:
         """The two mbarriers of the outermost loop, initialised before the first cluster barrier."""

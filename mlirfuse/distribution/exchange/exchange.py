@@ -38,10 +38,11 @@ class Site(Protocol):
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory."""
 
-    def barrier(self, warps: int | None = None) -> None:
-        """A barrier of the block's threads that run the code being emitted, or of each group of `warps` consecutive
-        warps.
-        """
+    def barrier(self) -> None:
+        """A barrier of the block's threads that run the code being emitted."""
+
+    def loop_barrier(self, warps: int | None) -> None:
+        """A barrier in a loop, of which each group of that many consecutive warps needs no other; None for all."""
 
     def mbarriers(self) -> ir.Value:
         """The two mbarriers of the current loop, each for one arrival; every block of the cluster may signal them."""

@@ -81,10 +81,11 @@ def _stored_step(
     if not active:
         return
     warps = independent_warps(exchanges[i] for i in active) if d.in_loop else None
-    barrier = partial(d.barrier, warps) if level == "warps" else cluster_barrier
     phase = d.phases.get(level)
     if sum(slot_bytes(exchanges[i], senders[i]) for i in active) > MOST_ALTERNATING:
         phase = None
+    local = d.barrier if warps is phase is None else partial(d.loop_barrier, warps)
+    barrier = local if level == "warps" else cluster_barrier
     shared = allocate_ranges(d, exchanges, shuffles, 1 if phase is None else 2)
     looped = sum(senders[i] * vector_elements(exchanges[i]) for i in active) > MOST_LISTED_ELEMENTS
     slots = {i: Slots(d, exchanges[i], senders[i], phase, shared.get(i), looped) for i in active}

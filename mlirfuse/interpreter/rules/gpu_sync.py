@@ -46,7 +46,10 @@ def _barrier(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("nvvm.barrier")
 def _numbered_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """Orders the accesses of the whole block, which is exact if threads of different barriers share no memory."""
+    """Orders the accesses of the whole block, which is exact if threads of different barriers share no memory.
+
+    So all barriers of a block must have the same threads: those of one number would wait for each other otherwise.
+    """
     number, count = site.operands
 
     def step(frame: Frame) -> Coroutine:
@@ -60,6 +63,16 @@ def _numbered_barrier(site: Site) -> Callable[[Frame], Coroutine]:
                 f"{counts.tolist()} threads take part in barriers of {expected} threads, which must be whole warps",
                 frame,
             )
+        first = frame.block.barriers
+        if first is not None and not np.array_equal(first, barriers):
+            thread = int(np.flatnonzero(first != barriers)[0])
+            raise site.error(
+                f"a thread waits at barrier {barriers[thread]} after one at barrier {first[thread]}: the barriers of a "
+                f"block must have the same threads everywhere",
+                frame,
+                thread,
+            )
+        frame.block.barriers = barriers
         frame.block.advance()
         yield None
 

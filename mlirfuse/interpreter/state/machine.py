@@ -69,6 +69,7 @@ class ThreadBlock:
         copies: the block's asynchronous copies in flight.
         rings: the block's mbarriers, and the operations in flight that fill and read the stages of its rings.
         has_waited: whether the kernel has waited for its predecessor in the stream, and may access global memory.
+        barriers: by thread, the number of the last named barrier; None before the first.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class ThreadBlock:
         self._ahead: dict[int, Clocks] = {}
         self.finished = False
         self.has_waited = True
+        self.barriers: np.ndarray | None = None
         self.copies = Copies()
         self.rings = Rings()
         self._shared: dict[Any, MemRef] = {}

@@ -169,6 +169,39 @@ func.func private @apart(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %y: memr
 
 // -----
 
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 1, 1, 32>, warps = array<i64: 2, 2, 2>, repeats = array<i64: 1, 1, 1>, blocks = array<i64: 1, 1, 1>}
+// Sums within two warps, and then within four: both steps synchronise four, as groups of different sizes would share
+// numbers, and the second step's memory would not be ordered by the first.
+// CHECK-LABEL: gpu.func @nested_groups
+// CHECK: scf.for
+// CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %c128_i32
+// CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %c128_i32
+// CHECK-NOT: gpu.barrier
+// CHECK: gpu.return
+func.func private @nested_groups(%x: memref<8x2x256xf32> {fuse.align = 16 : i64}, %y: memref<8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 2, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %pad = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : vector<2x2xf32>
+  %zero = arith.constant dense<0.0> : vector<2xf32>
+  scf.forall (%block) in (1) {
+    scf.for %row = %c0 to %c8 step %c2 {
+      %0 = vector.transfer_read %x[%row, %c0, %c0], %pad {in_bounds = [true, true, true]} : memref<8x2x256xf32>, vector<2x2x256xf32>
+      %1 = vector.multi_reduction <add>, %0, %zeros [2] : vector<2x2x256xf32> to vector<2x2xf32>
+      %2 = vector.shape_cast %1 : vector<2x2xf32> to vector<2x2x1xf32>
+      %3 = vector.broadcast %2 : vector<2x2x1xf32> to vector<2x2x256xf32>
+      %4 = arith.mulf %0, %3 : vector<2x2x256xf32>
+      %5 = vector.multi_reduction <add>, %4, %zero [1, 2] : vector<2x2x256xf32> to vector<2xf32>
+      vector.transfer_write %5, %y[%row] {in_bounds = [true]} : vector<2xf32>, memref<8xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // For a sum over rows, warps 0 and 2 exchange, and 1 and 3, which are not consecutive: all warps pass one barrier.
 // CHECK-LABEL: gpu.func @across
