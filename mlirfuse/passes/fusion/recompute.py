@@ -17,16 +17,15 @@ from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structure
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.analysis.segments.operations import separated
-from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
+from mlirfuse.dialect.attributes import GRID_REDUCTION, KERNEL, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.lookup import machine_of
-from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.fusion.recomputed_values import ends_of, expression, is_argument, let_reduce
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
+from mlirfuse.passes.splitting.split_time import split_microseconds
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values, replaced_if
-from mlirfuse.target import Target
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
 
@@ -63,9 +62,8 @@ class FuseRecompute(Pass):
 
     def _run(self, module: ir.Operation, function: ir.Operation, maker: str, remarks: Remarks) -> None:
         """Decides for the readers of one kernel's results together, and rewrites those that gain."""
-        target = target_of_module(module)
         exchanges, obstacles = _exchanges(module, function, maker)
-        losses = _losses(exchanges, target, machine_of(target, device_of_module(module)))
+        losses = _losses(exchanges, _time_of(module, function))
         for reader, reason in (obstacles | losses).items():
             known = _launches(module, function)
             if reason is None:  # another reader's rewriting may have replaced the launch, and be one too many
@@ -98,12 +96,17 @@ def _exchanges(
     return found, obstacles
 
 
-def _losses(exchanges: Mapping[str, _Exchange], target: Target, machine: MachineModel) -> dict[str, str | None]:
+def _time_of(module: ir.Operation, function: ir.Operation) -> Callable[[ir.Operation], float]:
+    """Predicts what a kernel takes, in microseconds; its statistics may get kernels of their own if it may be split."""
+    target = target_of_module(module)
+    machine = machine_of(target, device_of_module(module))
+    if GRID_REDUCTION in function.attributes:
+        return lambda kernel: kernel_prediction(kernel, target, machine).microseconds
+    return lambda kernel: split_microseconds(module, kernel)
+
+
+def _losses(exchanges: Mapping[str, _Exchange], microseconds: Callable[[ir.Operation], float]) -> dict[str, str | None]:
     """By reader: why it should not recompute, or None."""
-
-    def microseconds(kernel: ir.Operation) -> float:
-        return kernel_prediction(kernel, target, machine).microseconds
-
     found: dict[str, str | None] = {}
     gains: dict[str, float] = {}
     for reader, exchange in exchanges.items():

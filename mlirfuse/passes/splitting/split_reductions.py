@@ -38,7 +38,7 @@ class FuseSplitReductions(Pass):
     it faster in a kernel of its own, and another kernel reads the data again. Both kernels compute elementwise ops that
     both need. What is left is split again where that is faster still. Declines where a schedule is given, and where one
     kernel is predicted to take no longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known
-    at run time only.
+    at run time only. A kernel for which there is no schedule is split in any case.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<67108864xf32>) -> tensor<67108864xf32>      // x * rsqrt(sum(x * x))
@@ -88,7 +88,10 @@ class FuseSplitReductions(Pass):
             if self.always:
                 return None
             FuseHintExtents().run(copy, Remarks())  # what is left reads results that have no hints yet
-            apart = sum(_microseconds(part, target, machine) for part in (*firsts, second))
+            apart = sum(_microseconds(first, target, machine) for first in firsts)
+            if together == inf and _obstacle(same, second) is None:
+                return None  # what is left may be split again, so that it need not have a schedule
+            apart += _microseconds(second, target, machine)
             if together < inf:
                 apart = least_of_two(kernel, second, apart, target, machine)
         except (PassError, ScheduleError) as error:

@@ -142,3 +142,69 @@ func.func private @two_0(%x: tensor<268435456xf32>, %y: tensor<268435456xf32>) -
   } -> tensor<268435456xf32>
   return %z : tensor<268435456xf32>
 }
+
+// -----
+
+#map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#map1 = affine_map<(d0, d1, d2) -> (0, d1, 0)>
+#map2 = affine_map<(d0, d1, d2) -> ()>
+// No schedule fits the kernel, nor what is left of it behind its first sum, which is split again.
+// CHECK-LABEL: func.func @deep(
+// CHECK: %[[SUM:.*]] = call @deep_0_reductions(
+// CHECK: %[[SPREAD:.*]] = call @deep_0_reductions1(%{{.*}}, %{{.*}}, %[[SUM]])
+// CHECK: call @deep_0(%{{.*}}, %{{.*}}, %[[SPREAD]])
+func.func @deep(%arg0: tensor<732x16x2048xf32>, %arg1: tensor<1x16x1xf32>) -> tensor<732x16x2048xf32> attributes {fuse.results = "single"} {
+  %0 = call @deep_0(%arg0, %arg1) : (tensor<732x16x2048xf32>, tensor<1x16x1xf32>) -> tensor<732x16x2048xf32>
+  return %0 : tensor<732x16x2048xf32>
+}
+// expected-remark @below {{deep_0_reductions reduces what deep_0 uses}}
+// expected-remark @below {{deep_0_reductions1 reduces what deep_0 uses}}
+func.func private @deep_0(%arg0: tensor<732x16x2048xf32>, %arg1: tensor<1x16x1xf32>) -> tensor<732x16x2048xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %0 = tensor.empty() : tensor<732x16x2048xf32>
+  %1 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel"]} ins(%arg0, %arg1 : tensor<732x16x2048xf32>, tensor<1x16x1xf32>) outs(%0 : tensor<732x16x2048xf32>) {
+  ^bb0(%in: f32, %in_1: f32, %out: f32):
+    %12 = arith.addf %in, %in_1 : f32
+    linalg.yield %12 : f32
+  } -> tensor<732x16x2048xf32>
+  %cst = arith.constant 0.000000e+00 : f32
+  %2 = tensor.empty() : tensor<f32>
+  %3 = linalg.fill ins(%cst : f32) outs(%2 : tensor<f32>) -> tensor<f32>
+  %4 = linalg.generic {indexing_maps = [#map, #map2], iterator_types = ["reduction", "reduction", "reduction"]} ins(%1 : tensor<732x16x2048xf32>) outs(%3 : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %12 = arith.addf %out, %in : f32
+    linalg.yield %12 : f32
+  } -> tensor<f32>
+  %5 = linalg.generic {indexing_maps = [#map, #map2, #map], iterator_types = ["parallel", "parallel", "parallel"]} ins(%1, %4 : tensor<732x16x2048xf32>, tensor<f32>) outs(%0 : tensor<732x16x2048xf32>) {
+  ^bb0(%in: f32, %in_1: f32, %out: f32):
+    %12 = arith.subf %in, %in_1 : f32
+    linalg.yield %12 : f32
+  } -> tensor<732x16x2048xf32>
+  %6 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel"]} ins(%5 : tensor<732x16x2048xf32>) outs(%0 : tensor<732x16x2048xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %12 = math.absf %in : f32
+    linalg.yield %12 : f32
+  } -> tensor<732x16x2048xf32>
+  %7 = linalg.generic {indexing_maps = [#map, #map2], iterator_types = ["reduction", "reduction", "reduction"]} ins(%6 : tensor<732x16x2048xf32>) outs(%3 : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %12 = arith.addf %out, %in : f32
+    linalg.yield %12 : f32
+  } -> tensor<f32>
+  %8 = linalg.generic {indexing_maps = [#map, #map2, #map], iterator_types = ["parallel", "parallel", "parallel"]} ins(%1, %7 : tensor<732x16x2048xf32>, tensor<f32>) outs(%0 : tensor<732x16x2048xf32>) {
+  ^bb0(%in: f32, %in_1: f32, %out: f32):
+    %12 = arith.mulf %in, %in_1 : f32
+    linalg.yield %12 : f32
+  } -> tensor<732x16x2048xf32>
+  %cst_0 = arith.constant 0xFF800000 : f32
+  %9 = linalg.fill ins(%cst_0 : f32) outs(%2 : tensor<f32>) -> tensor<f32>
+  %10 = linalg.generic {indexing_maps = [#map, #map2], iterator_types = ["reduction", "reduction", "reduction"]} ins(%8 : tensor<732x16x2048xf32>) outs(%9 : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %12 = arith.maximumf %out, %in : f32
+    linalg.yield %12 : f32
+  } -> tensor<f32>
+  %11 = linalg.generic {indexing_maps = [#map, #map2, #map], iterator_types = ["parallel", "parallel", "parallel"]} ins(%1, %10 : tensor<732x16x2048xf32>, tensor<f32>) outs(%0 : tensor<732x16x2048xf32>) {
+  ^bb0(%in: f32, %in_1: f32, %out: f32):
+    %12 = arith.mulf %in, %in_1 : f32
+    linalg.yield %12 : f32
+  } -> tensor<732x16x2048xf32>
+  return %11 : tensor<732x16x2048xf32>
+}

@@ -1,0 +1,62 @@
+"""The predicted time of a kernel that is yet to be split by `fuse-split-reductions`."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import func
+
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.kernels import argument_attributes, body, kernels, symbol
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction, reduction_microseconds
+from mlirfuse.dialect.attributes import SCHEDULE, TARGET
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.passes.kernels.collapse_dims import FuseCollapseDims
+from mlirfuse.passes.kernels.merge_exp_sums import FuseMergeExpSums
+from mlirfuse.passes.kernels.merge_moments import FuseMergeMoments
+from mlirfuse.passes.splitting.kernel_split import first_reductions
+from mlirfuse.passes.splitting.split_reductions import FuseSplitReductions
+from mlirfuse.passmanager.base import Pass, Remarks
+
+SPLITTING: tuple[Pass, ...] = (FuseCollapseDims(), FuseMergeMoments(), FuseMergeExpSums(), FuseSplitReductions())
+"""What splits the statistics of kernels off, and what that depends on, in the pipeline's order."""
+
+
+def split_microseconds(module: ir.Operation, kernel: ir.Operation) -> float:
+    """What a kernel is predicted to take, where its statistics may get kernels of their own.
+
+    Args:
+        module: the module that says what device it is for, which stays as it is.
+        kernel: a kernel on tensors.
+
+    Raises:
+        ScheduleError: the kernel's ops share no iteration space, or no schedule fits.
+    """
+    target = target_of_module(module)
+    machine = machine_of(target, device_of_module(module))
+    space, structures = kernel_space(kernel)
+    whole = SCHEDULE in kernel.attributes or contraction_in(space, structures) is not None
+    if whole or not first_reductions(space, structures):
+        return kernel_prediction(kernel, target, machine).microseconds
+    trial = _alone(module, kernel).operation
+    for each in SPLITTING:
+        each.run(trial, Remarks())
+    return sum(reduction_microseconds(part, target, machine) for part in list(kernels(trial)))
+
+
+def _alone(module: ir.Operation, kernel: ir.Operation) -> ir.Module:
+    """A module of a copy of a kernel, and of a function that launches it."""
+    with kernel.location:
+        trial = ir.Module.create()
+    if TARGET in module.attributes:
+        trial.operation.attributes[TARGET] = module.attributes[TARGET]
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    results = [value.type for value in body(kernel)[-1].operands]
+    with ir.InsertionPoint(trial.body), kernel.location:
+        host = func.FuncOp("trial", ([argument.type for argument in arguments], results))
+        host.arg_attrs = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in argument_attributes(kernel)])
+        with ir.InsertionPoint(host.add_entry_block()):
+            func.ReturnOp(func.CallOp(results, symbol(kernel), list(host.arguments)).results)
+        kernel.clone()
+    return trial
