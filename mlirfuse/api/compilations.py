@@ -9,17 +9,14 @@ from threading import RLock
 from mlir import ir
 
 from mlirfuse.api.argument_specs import reasons, spec_text
-from mlirfuse.api.signature import Extents, Static
+from mlirfuse.api.run_time_extents import Specs, numbers_of, without_hints
+from mlirfuse.api.signature import Extents, Source, Static
 from mlirfuse.api.variants import (
     NO_CHOICE,
     Choice,
     Pool,
-    Specs,
     Variants,
     faster_by_numbers,
-    run_time_sources,
-    shapes_of,
-    without_hints,
 )
 from mlirfuse.builder.errors import ChangesOrder, NeedsStatic
 from mlirfuse.compiler.compile import Compiled, Lowered
@@ -136,8 +133,9 @@ class Compilations:
         except ShapeError as error:
             raise extents.with_numbers(error) from None
         varies = pool is not None and not pool.of_products
-        if pool is not None and pool.may_save_a_pass(lowered, expected):
-            made = self._by_numbers(pool, lowered, key, static, describe, context)
+        numbers = pool.worth_as_numbers(lowered, expected) if pool is not None and not self.interprets else None
+        if pool is not None and numbers:
+            made = self._by_numbers(pool, lowered, numbers, key, static, describe, context)
             if made is not None:
                 return made
         if pool is not None and varies and pool.known:
@@ -159,20 +157,23 @@ class Compilations:
         self,
         pool: Pool,
         lowered: Lowered,
+        numbers: frozenset[Source],
         key: tuple[Specs, Target, str | None, tuple[int, ...]],
         static: Static,
         describe: Callable[[Extents], Specs],
         context: ir.Context,
     ) -> Compiled | None:
-        """Compiles the function for the numbers of a call, where that is predicted to be much faster; else None."""
-        expected, target, device, copies = key
-        numbers = Static(static.needed | run_time_sources(expected), static.reordered)
-        specs = describe(Extents(numbers))
-        other = self.lower(specs, target, (), device, copies, static.reordered, self.dynamic_products, context)
+        """Compiles the function for some numbers of a call, where that is predicted to be much faster; else None."""
+        _, target, device, copies = key
+        specs = describe(Extents(Static(static.needed | numbers, static.reordered)))
+        try:
+            other = self.lower(specs, target, (), device, copies, static.reordered, self.dynamic_products, context)
+        except (NeedsStatic, UnreadExtentError, ChangesOrder):
+            return None
         if not (why := faster_by_numbers(lowered, other)):
             return None
         note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
         compiled = replace(other, notes=(note, why)).compile()
         self.count += 1
-        pool.by_numbers[tuple(shapes_of(expected))] = self.compiled[specs, target, device, copies] = compiled
+        pool.by_numbers[numbers_of(specs)] = self.compiled[specs, target, device, copies] = compiled
         return compiled

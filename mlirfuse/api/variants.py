@@ -3,21 +3,32 @@
 Kernels with run-time extents are right for all of them, but were chosen for those of the call that compiled them
 (`fuse.extent_hints`). A call whose extents are of another magnitude shares them unless others are predicted to be much
 faster; how many variants there are is bounded. What is reduced over run-time extents, and needed along these again,
-takes two passes over memory; a kernel for the numbers of a call may take one, and so a few calls get such kernels. Rows
-and columns of products are numbers in the first call. Where a later call differs from it in one number, that one is
-known at run time from then on.
+takes two passes over memory; a kernel for the numbers of a call may take one. And short rows become longer ones of
+whole accesses where the extents in front of them are numbers, as of images with channels first. So a few calls get such
+kernels. Rows and columns of products are numbers in the first call. Where a later call differs from it in one number,
+that one is known at run time from then on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import prod
 
 from mlirfuse.analysis.kernels import host_function
 from mlirfuse.analysis.second_pass import needs_second_pass
+from mlirfuse.api.run_time_extents import (
+    Magnitudes,
+    Numbers,
+    Specs,
+    behind_first,
+    fits,
+    magnitudes,
+    most_elements,
+    run_time_extents,
+    shapes_of,
+)
 from mlirfuse.api.signature import Source
 from mlirfuse.builder.errors import NeedsStatic
-from mlirfuse.builder.spec import ArgumentSpec, StaticSpec, TensorSpec
+from mlirfuse.builder.spec import ArgumentSpec, TensorSpec
 from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.kernel_times import KernelTimes
 from mlirfuse.compiler.predicted import Shapes
@@ -33,13 +44,7 @@ OWN = 1.25
 MOST_VARIANTS = 4
 """Variants of one function for arguments that differ in run-time extents alone; products have as many as they need."""
 
-Specs = tuple[ArgumentSpec, ...]
 Copies = tuple[int, ...]
-Shape = tuple[int, ...] | None
-"""Of an argument; None for a number."""
-
-Magnitudes = tuple[int, ...]
-"""The number of bits of each run-time extent."""
 
 
 @dataclass
@@ -51,14 +56,15 @@ class Pool:
         known: what was compiled.
         impossible: whether the function needs the extents as numbers for another purpose.
         decided: what serves extents of which magnitudes.
-        by_numbers: what was compiled for extents as numbers, by the shapes of the arguments.
+        by_numbers: what was compiled for some extents as numbers, by the shapes of the arguments, in which other
+            extents are None.
     """
 
     of_products: bool = False
     known: list[Compiled] = field(default_factory=list)
     impossible: bool = False
     decided: dict[Magnitudes, Compiled] = field(default_factory=dict)
-    by_numbers: dict[tuple[Shape, ...], Compiled] = field(default_factory=dict)
+    by_numbers: dict[tuple[Numbers, ...], Compiled] = field(default_factory=dict)
     _times: KernelTimes | None = None
 
     def fastest(self, specs: Specs) -> Compiled | None:
@@ -66,13 +72,14 @@ class Pool:
 
         Of kernels without products, that is decided once for all extents of a magnitude, and may need a `trial`.
         """
-        if (found := self.by_numbers.get(tuple(shapes_of(specs)))) is not None:
-            return found
+        shapes = shapes_of(specs)
+        for numbers, compiled in self.by_numbers.items():
+            if all(map(fits, numbers, shapes)):
+                return compiled
         if not self.known:
             return None
         if not self.of_products:
-            return self._decided(_magnitudes(specs)) or self._undoubted(specs)
-        shapes = shapes_of(specs)
+            return self._decided(magnitudes(specs)) or self._undoubted(specs)
         one_more = self._kernel_times().best(shapes, alone=not self.pays(specs))
         compiled = self._nearest(shapes)
         return compiled if compiled.predicted(shapes).microseconds <= EQUAL * one_more else None
@@ -98,15 +105,22 @@ class Pool:
             return None, f"kernels for other extents are predicted to take {shared / own:.1f} times as long"
         return self._decide(specs, nearest), ""
 
-    def may_save_a_pass(self, lowered: Lowered, specs: Specs) -> bool:
-        """Whether kernels for extents as numbers may read memory once less, and there are few of them so far.
+    def worth_as_numbers(self, lowered: Lowered, specs: Specs) -> frozenset[Source]:
+        """The run-time extents of which kernels for numbers may be much faster; empty where there are many already."""
+        if self.of_products or len(self.by_numbers) >= MOST_VARIANTS:
+            return frozenset()
+        if self._may_save_a_pass(lowered, specs):
+            return frozenset(extent.source for extent in run_time_extents(specs))
+        return behind_first(specs)
+
+    def _may_save_a_pass(self, lowered: Lowered, specs: Specs) -> bool:
+        """Whether kernels for extents as numbers may read memory once less.
 
         The largest cluster then holds all of a sector's columns along the extents that are known at run time.
         """
         target = lowered.target
-        held = max(map(_at_run_time, specs)) * SECTOR <= target.max_cluster * target.shared_per_sm
-        few = not self.of_products and len(self.by_numbers) < MOST_VARIANTS
-        return few and held and needs_second_pass(host_function(lowered.module.operation))
+        held = most_elements(specs) * SECTOR <= target.max_cluster * target.shared_per_sm
+        return held and needs_second_pass(host_function(lowered.module.operation)) and KernelTimes(lowered).count > 1
 
     def take(self, specs: Specs, compiled: Compiled) -> None:
         """Keeps what was compiled for the extents that specs expect."""
@@ -134,7 +148,7 @@ class Pool:
         return self._decide(specs, nearest) if found.microseconds <= OWN * least else None
 
     def _decide(self, specs: Specs, compiled: Compiled) -> Compiled:
-        return self.decided.setdefault(_magnitudes(specs), compiled)
+        return self.decided.setdefault(magnitudes(specs), compiled)
 
     def _nearest(self, shapes: Shapes) -> Compiled:
         """The variant that is predicted to be the fastest."""
@@ -212,61 +226,13 @@ class Variants:
 
 
 def faster_by_numbers(lowered: Lowered, by_numbers: Lowered) -> str:
-    """How much longer several kernels take that a function with run-time extents becomes than those for these numbers;
+    """How much longer the kernels take that a function with run-time extents becomes than those for these numbers;
     empty where that is little.
     """
-    times = KernelTimes(lowered)
-    if times.count < 2:
-        return ""
-    own, other = times.compiled_now(), KernelTimes(by_numbers).compiled_now()
+    own, other = KernelTimes(lowered).compiled_now(), KernelTimes(by_numbers).compiled_now()
     if own <= OWN * other or own - other <= _launch(lowered):
         return ""
     return f"kernels for run-time extents are predicted to take {own / other:.1f} times as long"
-
-
-def run_time_sources(specs: Specs) -> frozenset[Source]:
-    """The dimensions whose extents are known at run time."""
-    return frozenset(
-        (position, dim)
-        for position, spec in enumerate(specs)
-        if isinstance(spec, TensorSpec)
-        for dim, extent in enumerate(spec.shape)
-        if not isinstance(extent, int)
-    )
-
-
-def shapes_of(specs: Specs) -> list[Shape]:
-    """The shape of each argument of a traced function, with the extents that are expected; None for a number."""
-    found = list[Shape]()
-    for spec in specs:
-        if isinstance(spec, TensorSpec):
-            pairs = zip(spec.shape, spec.hints or (None,) * len(spec.shape), strict=True)
-            found.append(tuple(n if isinstance(n, int) else hint or 1 for n, hint in pairs))
-        elif not isinstance(spec, StaticSpec):
-            found.append(None)
-    return found
-
-
-def without_hints(specs: Specs) -> Specs:
-    """Specs of which nothing is expected."""
-    return tuple(replace(spec, hints=None) if isinstance(spec, TensorSpec) else spec for spec in specs)
-
-
-def _magnitudes(specs: Specs) -> Magnitudes:
-    return tuple(
-        (hint or 0).bit_length()
-        for spec in specs
-        if isinstance(spec, TensorSpec) and spec.hints is not None
-        for n, hint in zip(spec.shape, spec.hints, strict=True)
-        if not isinstance(n, int)
-    )
-
-
-def _at_run_time(spec: ArgumentSpec) -> int:
-    """Elements of an argument along the extents that are known at run time, as they are expected."""
-    if not isinstance(spec, TensorSpec) or spec.hints is None:
-        return 1
-    return prod(hint or 1 for n, hint in zip(spec.shape, spec.hints, strict=True) if not isinstance(n, int))
 
 
 def _launch(lowered: Lowered) -> float:

@@ -118,3 +118,43 @@ def test_sums_that_nothing_needs_again_stay_dynamic(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(variants, "faster_by_numbers", lambda *_: pytest.fail("a trial"))
     called(mf.fuse(column_sum, target="sm_90a"), 122)
     called(mf.fuse(rms_norm, target="sm_90a"), 122)
+
+
+def scale_channels(x: Any, scale: Any) -> Any:
+    """A number for each channel of images with channels first, whose rows are no whole accesses."""
+    return mf.maximum(x * scale[:, None, None], 0).astype(x.dtype)
+
+
+def images(fused: Any, *shape: int) -> Any:
+    """What a call with images of that shape compiles the function to."""
+    x = np.zeros(shape, np.float16)
+    scale = np.ones(shape[1], np.float32)
+    return fused._compile(lambda extents: numpy_specs([x, scale], extents, ["x", "scale"]), HOPPER)
+
+
+def test_short_rows_are_merged_where_that_is_predicted_to_be_faster() -> None:
+    """Images of few elements are rows of whole accesses with numbers for their sides, and any number of them."""
+    fused = mf.fuse(scale_channels, target="sm_90a")
+    found = images(fused, 128, 2048, 7, 7)
+    assert "kernels for run-time extents are predicted to take" in found.lowered.notes[-1]
+    assert "tensor<?x2048x49xf16>" in found.as_text("tile")
+    assert images(fused, 96, 2048, 7, 7) is found
+    assert images(fused, 64, 2048, 14, 14) is not found
+    assert fused._compilations.count == 2
+
+
+def test_images_of_many_sizes_share_a_kernel_for_any() -> None:
+    fused = mf.fuse(scale_channels, target="sm_90a")
+    found = [images(fused, 128, 2048, side, 7) for side in range(5, 7 + MOST_VARIANTS)]
+    assert len({id(compiled) for compiled in found}) == MOST_VARIANTS + 1
+    assert found[-1] is found[-2]
+
+
+def test_rows_of_whole_accesses_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "faster_by_numbers", lambda *_: pytest.fail("a trial"))
+    images(mf.fuse(scale_channels, target="sm_90a"), 64, 64, 56, 56)
+
+
+def test_the_interpreter_has_no_kernels_for_numbers() -> None:
+    fused = mf.fuse(scale_channels, target="interpret")
+    assert images(fused, 128, 2048, 7, 7) is images(fused, 128, 2048, 9, 7)
