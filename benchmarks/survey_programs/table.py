@@ -13,6 +13,7 @@ from survey_programs import recurrent as r
 from survey_programs import slices as v
 from survey_programs import statistic as s
 from survey_programs import transformer as t
+from survey_programs.planes import planes
 from survey_programs.product_table import products
 from survey_programs.program import Program, sized
 from survey_programs.reductions import reductions
@@ -419,6 +420,7 @@ DOMAINS = (
     statistics,
     recurrent,
     images,
+    planes,
     slices,
     reductions,
     products,

@@ -1,7 +1,6 @@
 """Schedules of kernels that reduce nothing: a tile a block, of one vector a thread or a few.
 
-Arrays that are contiguous along different dimensions are read and written in square tiles through shared memory. Rows
-that are no whole vectors are in tiles of several rows, which are accessed as one run of memory.
+Arrays that are contiguous along different dimensions are read and written in square tiles through shared memory.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from dataclasses import replace
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
-from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
-from mlirfuse.schedule.model.registers import MOST_ELEMENTS
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.orders.sliding import sliding_schedules, tap_bytes
 from mlirfuse.schedule.parts.transposed_tiles import MOST_TRANSPOSED, TransposedTiles
@@ -36,9 +34,6 @@ loads under way at once, and spills. Threads of a block that leaves each fewer r
 
 SIDE = 64
 """Elements of a tile's row, if these are a line: smaller tiles have too few loads under way."""
-
-MOST_WARPS = 16
-"""Warps of a block."""
 
 
 def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
@@ -177,31 +172,3 @@ def _layout(tile: list[int], along: int, across: int, vector: int, warps: int) -
     fill.add_warps(across, along, most=warps)
     fill.rest_in_repeats(across, along)
     return fill.layout()
-
-
-def flat_schedules(problem: Problem) -> Iterator[Schedule]:
-    """Tiles of whole rows whose lanes have a row each, so that what varies by rows is loaded once a thread.
-
-    None where rows are whole vectors, or arrays over the whole space are not contiguous and aligned.
-    """
-    whole = [a for a in problem.whole_arrays if a.order and a.order[0] == problem.rank - 1]
-    if problem.rank < 2 or problem.reduced or problem.transposed is not None or not whole:
-        return
-    row, rows = problem.extents[-1], problem.expected[-2]
-    plain = all(a.is_contiguous and not a.windows for a in whole)
-    if row is None or not plain or row % (WIDEST_ACCESS // min(a.bytes for a in whole)) == 0:
-        return
-    for across in (n for n in range(1, MOST_WARPS + 1) if row % n == 0 and row // n <= MOST_ELEMENTS):
-        down = 1
-        while across * down <= MOST_WARPS and (rows is None or down == 1 or WARP * down <= rows):
-            yield _schedule(problem, across, down)
-            down *= 2
-
-
-def _schedule(problem: Problem, across: int, down: int) -> Schedule:
-    row, ones = problem.extents[-1] or 1, (1,) * (problem.rank - 2)
-    layout = BlockedLayout(
-        (*ones, 1, 1), (*ones, WARP, 1), (*ones, down, across), (*ones, 1, row // across), (*ones, 1, 1)
-    )
-    tile = (*ones, min(WARP * down, problem.extents[-2] or WARP * down), row)
-    return Schedule(tile, layout, flat=True)

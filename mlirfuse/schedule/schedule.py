@@ -237,13 +237,16 @@ def _check_transposed(
 def _check_flat(schedule: Schedule, extents: tuple[int | None, ...], reduced: frozenset[int]) -> str | None:
     """What makes a schedule with flat tiles illegal, or None."""
     layout = schedule.layout
-    if reduced or schedule.contraction or schedule.persistent_loop or schedule.transposed:
-        return "tiles are flat in elementwise kernels only, whose arrays are not transposed"
+    inner = len(extents) - 1
+    if reduced - {inner} or schedule.contraction or schedule.persistent_loop or schedule.transposed:
+        return "tiles are flat in elementwise kernels and in reductions of rows only, whose arrays are not transposed"
+    if reduced and schedule.persistence != "registers":
+        return f"rows of flat tiles stay in registers, not {schedule.persistence!r}"
     if max(layout.vector) > 1 or layout.inner or layout.has_runs or any(layout.anywhere) or layout.cluster > 1:
         return "elements of flat tiles are spread one by one over the threads of a block"
-    split = next((d for d, side in enumerate(schedule.tile) if side > 1), len(extents) - 1)
+    split = next((d for d, side in enumerate(schedule.tile) if side > 1), inner)
     rest = zip(schedule.tile[split + 1 :], layout.extents[split + 1 :], extents[split + 1 :], strict=True)
-    if split == len(extents) - 1 or any(not side == covered == extent for side, covered, extent in rest):
+    if split == inner or any(not side == covered == extent for side, covered, extent in rest):
         return f"a tile of {schedule.tile} is no run of whole rows of a space of {extents}"
     return None
 

@@ -184,6 +184,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         yield f"{name}, {columns} columns, {grid_reduction}", fused, BACKWARD[name].inputs(300, columns, dtype)
     rows = cupy.ones((3, 40, 49), cupy.float16)
     yield "flat tiles", mf.fuse(lambda x, w: (x * w[:, None] + x, x - w[:, None])), [rows, cupy.ones(40, cupy.float16)]
+    scores = mf.fuse(lambda x: mf.exp(x - mf.max(x, axis=-1, keepdims=True)) / mf.sum(x * x, axis=-1, keepdims=True))
+    yield "flat rows", scores, [rows]
     # One barrier between two visits of tiles, or the last block behind one.
     for name, kept in [*product(("forward", "backward", "softmax"), (0, 1, 3)), ("moments", 0), ("log_sum_exp", 0)]:
         case, schedule = grid_persistent.CASES[name], grid_persistent.in_rows(64, vector=8, repeats=2, kept=kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import ClassVar
 
 from mlir import ir
@@ -26,7 +27,7 @@ class FuseFlattenTiles(Pass):
 
     Requires tile programs whose schedule has `flat`. Rows of odd lengths start at any address, but a tile of whole rows
     is one run of memory, which threads move in whole vectors, through shared memory (`fuse.flat`). The reads of a block
-    are moved next to each other, in front of the first use of one, so that they share a barrier. An array takes part
+    are moved next to the first, so that they share a barrier. An array takes part
     that is an argument, contiguous, aligned to 16 bytes, and varies along the whole tile; other arrays are accessed as
     they lie, and so are ops with a layout.
 
@@ -93,8 +94,12 @@ def _is_run(op: ir.Operation, type_: ir.MemRefType, tile: tuple[int, ...]) -> bo
 
 
 def _gather(reads: list[ir.Operation]) -> None:
-    """Moves reads of one block behind the last of them that needs no other's result."""
+    """Moves reads of one block next to the first of them, but those whose operands are computed behind it."""
     for block in dict.fromkeys(op.block for op in reads):
-        alike = [op for op in reads if op.block == block]
-        for op in alike[:-1]:
-            op.move_before(alike[-1])
+        last, *others = [op for op in reads if op.block == block]
+        before = set(takewhile(lambda op, last=last: op != last, (op.operation for op in block.operations)))
+        for op in others:
+            made = {v.owner.operation for v in op.operands if not isinstance(v.owner, ir.Block)}
+            if all(maker.block != block or maker in before for maker in made):
+                op.move_after(last)
+                last = op

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mlirfuse.schedule.elementwise import elementwise_schedules, flat_schedules
+from mlirfuse.schedule.elementwise import elementwise_schedules
 from mlirfuse.schedule.grid.candidates import row_loops
 from mlirfuse.schedule.grid.persistent import grid_persistent_schedules
 from mlirfuse.schedule.grid.products import product_loops
@@ -18,8 +18,9 @@ from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
 from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES
 from mlirfuse.schedule.orders.candidates import ordered_candidates, window_candidates
+from mlirfuse.schedule.orders.flat import flat_schedules
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.candidates import column_tile_schedules, row_candidates
+from mlirfuse.schedule.rows.candidates import column_tile_schedules, flat_rows, row_candidates
 from mlirfuse.schedule.rows.chunked import (
     MULTI_PASS_CLUSTERS,
     multi_pass_schedule,
@@ -75,6 +76,7 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
     if not needs_grid:
         yield "windows", window_candidates(problem)
         yield "rows", row_candidates(problem, target)
+        yield "flat", flat_rows(problem, target)
         yield "chunked", _chunked(problem, target)
         yield "streamed", streamed_schedules(problem, target)
         yield "register_tiles", register_tile_schedules(problem, target)

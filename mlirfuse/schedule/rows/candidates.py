@@ -16,12 +16,14 @@ from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.registers import MOST_ELEMENTS, registers_per_thread
 from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
 from mlirfuse.schedule.model.shared_memory import exchange_bytes
+from mlirfuse.schedule.orders.flat import flat_schedules
 from mlirfuse.schedule.predict.counts.space import element_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.layouts import (
     HALF_WARPS,
     MOST_HELD,
     Split,
+    flat_bytes,
     has_costly_ends,
     row_schedule,
     spread_row,
@@ -60,7 +62,8 @@ EXCHANGED_BYTES = 8
 """
 
 MOST_FRAGMENTS = 32
-"""Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
+"""Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache. Those of
+flat tiles are single elements, each of less code."""
 
 FEWEST_ELEMENTS = 16
 """Elements of a thread below which a tile has too few loads under way for its exchanges."""
@@ -74,6 +77,12 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
     for order in _orders(problem):
         for schedule in _spread(_row_of(problem), order, target):
             yield from fitted(schedule, problem, target)
+
+
+def flat_rows(problem: Problem, target: Target) -> Iterator[Schedule]:
+    """Persistent rows of odd lengths in tiles that are runs of memory, as many as registers and shared memory hold."""
+    for schedule in flat_schedules(problem):
+        yield from fitted(schedule, problem, target)
 
 
 def _orders(problem: Problem) -> tuple[str, ...]:
@@ -192,11 +201,13 @@ def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Sch
     spills = spills and not (layout.is_shifted_to_lines and problem.early_column_bytes)
     most = fragments - 1 if spills else 0
     slot = layout.threads * width * problem.shared_spill_bytes
+    staged = flat_bytes(problem, layout) if schedule.flat else staged_bytes(problem, layout)
     exchange = _exchange(problem, layout)
     most_held = MOST_HELD if has_costly_ends(layout) else MOST_ELEMENTS
+    most_fragments = MOST_ELEMENTS if schedule.flat else MOST_FRAGMENTS
     reached = 0
-    for shared_spill in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
-        shared = shared_spill * slot + staged_bytes(problem, layout) + exchange
+    for shared_spill in range(most + 1 if fragments <= most_fragments else 0):
+        shared = shared_spill * slot + staged + exchange
         needed = registers_per_thread(problem, layout, schedule.order, shared_spill)
         registers = allocated(needed)
         blocks = min(resident_blocks(layout.threads, registers, target), target.shared_per_sm // shared)

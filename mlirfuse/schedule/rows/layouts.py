@@ -14,6 +14,7 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 
@@ -165,3 +166,10 @@ def staged_bytes(problem: Problem, layout: BlockedLayout) -> int:
     """Bytes of shared memory through which a block stores rows that are realigned."""
     written = problem.full_bytes - problem.read_bytes
     return prod(layout.extents) * written if layout.is_realigned else 0
+
+
+def flat_bytes(problem: Problem, layout: BlockedLayout) -> int:
+    """Bytes of shared memory through which a block moves tiles that are runs of memory, with vectors at their ends."""
+    varies = {d for d, side in enumerate(layout.extents) if side > 1}
+    moved = [array.bytes for array in problem.arrays if varies <= set(array.dims)]
+    return sum(prod(layout.extents) * nbytes + WIDEST_ACCESS for nbytes in moved)

@@ -61,6 +61,27 @@ def test_runs_of_odd_length_are_written_to_the_end_and_no_further(shape: tuple[i
     assert bool(cupy.isnan(memory[size:]).all())
 
 
+@pytest.mark.parametrize("shape", [(4096, 4, 49, 49), (3, 1, 49, 49), (640, 3, 35, 35), (1000, 2, 9, 49)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_softmax_of_odd_rows(shape: tuple[int, ...], dtype: Any) -> None:
+    """Attention within windows: scores with a bias that all windows share, whose rows are no whole vectors."""
+
+    def softmax(x: Any, bias: Any) -> Any:
+        h = x.astype(mf.float32) + bias
+        e = mf.exp(h - mf.max(h, axis=-1, keepdims=True))
+        return (e / mf.sum(e, axis=-1, keepdims=True)).astype(x.dtype)
+
+    x, bias = random(*shape, dtype=dtype), random(*shape[1:])
+    memory = cupy.full(x.size + 64, np.nan, dtype)
+    mf.fuse(softmax)(x, bias, out=memory[: x.size].reshape(shape))
+    h = x.get().astype(np.float64) + bias.get()
+    e = np.exp(h - h.max(-1, keepdims=True))
+    tolerance = 3e-6 if dtype is np.float32 else 1e-3
+    exact = e / e.sum(-1, keepdims=True)
+    np.testing.assert_allclose(memory[: x.size].reshape(shape).get(), exact, rtol=tolerance, atol=1e-7)
+    assert bool(cupy.isnan(memory[x.size :]).all())
+
+
 def test_batches_are_rows() -> None:
     def softmax(x: Any) -> Any:
         e = mf.exp(x - mf.max(x, axis=-1, keepdims=True))

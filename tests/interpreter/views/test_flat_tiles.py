@@ -1,4 +1,4 @@
-"""Elementwise kernels of odd rows, whose tiles are accessed as runs of memory, against NumPy."""
+"""Kernels of odd rows, whose tiles are accessed as runs of memory, against NumPy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from tests.support.forms import fastest
 
 CASES = {
     "one number a row": ((3, 64, 49), lambda x, w: x * w[:, None] + 1),
@@ -51,3 +52,25 @@ def test_vectors_of_memory(shape: tuple[int | None, ...]) -> None:
     compiled = mf.fuse(lambda x, w: x * w[:, None]).lower(*specs).compile()
     assert "fuse-flatten-tiles: applied: 1 read(s) and 1 write(s) of runs" in compiled.explain(verbose=True)
     assert "v4.b32" in compiled.as_text("ptx")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(("rows", "row", "sharing"), [(40, 49, 1), (1, 49, 7), (64, 17, 1), (33, 35, 5)])
+def test_softmax_of_odd_rows(dtype: type, rows: int, row: int, sharing: int) -> None:
+    """With a bias that batches share, which is read where the scores have been used; a block's warps may share rows."""
+
+    def softmax(x, bias):
+        h = x.astype(mf.float32) + bias
+        e = mf.exp(h - mf.max(h, axis=-1, keepdims=True))
+        return (e / mf.sum(e, axis=-1, keepdims=True)).astype(x.dtype), mf.sum(e, axis=-1)
+
+    specs = mf.TensorSpec((3, rows, row), dtype), mf.TensorSpec((rows, row), mf.float32)
+    schedule = fastest(softmax, specs, lambda s: s.flat and s.layout.warps[-1] == sharing)
+    rng = np.random.default_rng(rows)
+    x, bias = rng.standard_normal((3, rows, row)).astype(dtype), rng.standard_normal((rows, row)).astype(np.float32)
+    found, sums = mf.fuse(softmax, target="interpret", schedule=schedule)(x, bias)
+    h = x.astype(np.float64) + bias
+    e = np.exp(h - h.max(-1, keepdims=True))
+    tolerance = 1e-5 if dtype is np.float32 else 1e-3
+    np.testing.assert_allclose(np.asarray(found), e / e.sum(-1, keepdims=True), rtol=tolerance, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(sums), e.sum(-1), rtol=1e-5)

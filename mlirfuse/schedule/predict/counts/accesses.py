@@ -139,7 +139,8 @@ def strided_arrays(problem: Problem) -> list[ArrayAccess]:
 def layout_of(schedule: Schedule, array: ArrayAccess) -> BlockedLayout:
     """The layout in which a schedule accesses an array."""
     staged = schedule.transposed
-    if schedule.flat and array.is_contiguous and len(array.dims) == len(schedule.tile):
+    varies = {d for d, side in enumerate(schedule.tile) if side > 1}
+    if schedule.flat and array.is_contiguous and varies <= set(array.dims):
         return _run_layout(schedule.layout, WIDEST_ACCESS // array.bytes)
     return staged.layout if staged is not None and staged.takes(array.order, schedule.tile) else schedule.layout
 

@@ -61,7 +61,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     work.l1 = (read + written) * lines
     if problem.column_bytes and reductions:
         columns_traffic(work, schedule, problem, extents, device)
-    if problem.arrays and (problem.shares_reads or layout.is_alone(problem.reduced)):
+    if problem.arrays and (schedule.flat or problem.shares_reads or layout.is_alone(problem.reduced)):
         moved = traffic(schedule, problem.arrays, extents, device)
         work.l2_read, work.l2_written, work.l1, work.shared = moved.read, moved.written, moved.l1, moved.shared
         count = moved.instructions * WARP / covered
