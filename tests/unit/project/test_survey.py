@@ -29,6 +29,7 @@ DOMAINS = (
     "statistics",
     "recurrent",
     "images",
+    "planes",
     "slices",
     "reductions",
     "products",
