@@ -82,7 +82,7 @@ def split_reason(kernel: PredictedKernel) -> str | None:
         if candidate.schedule.contraction is not None and (candidate.schedule.contraction.split == 1) == (split > 1)
     ]
     tiles = f"{count} tile{'s' if count != 1 else ''} of {steps} steps on {kernel.machine.sms} SMs"
-    how = "no split" if split == 1 else f"split {split} by {contraction.reduction!r}"
+    how = contraction.split_text or "no split"
     other = "without" if split > 1 else "with the best split"
     rest = f": {_us(min(others))} us {other}" if others else ""
     return f"{kernel.name}: {how} of {tiles}, {_us(kernel.prediction.microseconds)} us{rest}"
@@ -97,7 +97,7 @@ def described(schedule: Schedule) -> str:
     if contraction is not None:
         more += [
             f"{contraction.stages} stages of {contraction.k}",
-            f"split {contraction.split} {contraction.reduction}" if contraction.split > 1 else "",
+            contraction.split_text,
             "persistent" if contraction.persistent else "",
             f"{contraction.consumer_groups} groups" if contraction.consumer_groups > 1 else "",
             f"cluster {contraction.cluster}" if contraction.cluster > 1 else "",

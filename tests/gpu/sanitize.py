@@ -34,7 +34,16 @@ from tests.gpu.grid.test_protocols import protocol
 from tests.support.contractions.compositions import COMPOSITIONS
 from tests.support.contractions.packed import random_packed
 from tests.support.contractions.precisions import PreciseProduct
-from tests.support.contractions.products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
+from tests.support.contractions.products import (
+    MOST_IN_CLUSTER,
+    REDUCTIONS,
+    SPLITS,
+    TAILS,
+    WGMMA,
+    Product,
+    pinned_schedule,
+    tail_schedule,
+)
 from tests.support.contractions.residuals import SCHEDULES as RESIDUAL_SCHEDULES
 from tests.support.contractions.residuals import argument_stages, masked, residual, residual_inputs
 from tests.support.contractions.warpgroup_epilogues import CASES as EPILOGUES
@@ -202,6 +211,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             schedule = pinned_schedule(case, m, n, split, reduction, instruction)
             label = f"product {case}, split {split}, {reduction}"
             yield label, mf.fuse(case.fn, schedule=schedule), case.inputs()
+    for case in TAILS:
+        yield f"product {case[0]}, last tiles", mf.fuse(case[0].fn, schedule=tail_schedule(*case)), case[0].inputs()
     whole = Product(256, 256, 128, "nt", "bfloat16")
     for tile in WIDE_MMA_TILES:
         schedule = pinned_schedule(whole, *tile, instruction="mma", wide=True)

@@ -223,7 +223,8 @@ def _products(schedule: Schedule) -> str:
     contraction = schedule.contraction
     if contraction is None:
         return ""
-    return f", products by {contraction.instruction}, k split over {contraction.split} block(s)"
+    tail = f" in the last {contraction.tail} tiles" if contraction.tail else ""
+    return f", products by {contraction.instruction}, k split over {contraction.split} block(s){tail}"
 
 
 def _visits(schedule: Schedule) -> str:

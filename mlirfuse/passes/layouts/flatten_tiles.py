@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import ClassVar
 
 from mlir import ir
@@ -97,7 +96,8 @@ def _gather(reads: list[ir.Operation]) -> None:
     """Moves reads of one block next to the first of them, but those whose operands are computed behind it."""
     for block in dict.fromkeys(op.block for op in reads):
         last, *others = [op for op in reads if op.block == block]
-        before = set(takewhile(lambda op, last=last: op != last, (op.operation for op in block.operations)))
+        operations = [op.operation for op in block.operations]
+        before = set(operations[: operations.index(last)])
         for op in others:
             made = {v.owner.operation for v in op.operands if not isinstance(v.owner, ir.Block)}
             if all(maker.block != block or maker in before for maker in made):

@@ -20,8 +20,15 @@ from mlirfuse.tiling.contractions.row_slices import RowSlices
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.sync.cluster_tiles import reduce_in_cluster
 from mlirfuse.tiling.sync.flagged_exchange import exchange_flagged, flagged_workspace
-from mlirfuse.tiling.sync.partial_tiles import partial_tiles, reduce_in_last_block, reduce_serially, reduce_slices
+from mlirfuse.tiling.sync.partial_tiles import (
+    partial_tiles,
+    reduce_in_last_block,
+    reduce_in_last_of_some,
+    reduce_serially,
+    reduce_slices,
+)
 from mlirfuse.tiling.sync.semaphores import take_ticket
+from mlirfuse.tiling.tiles import index
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,10 @@ class FuseSplitK(Pass):
       fences, and one trip through the L2. Sums in f32 only.
     - `cluster`: the blocks of a tile form a cluster, and each adds up some rows of all partials, which it reads
       from the others' shared memory: no semaphores, no workspace, and synchronisation within the cluster only.
+
+    With a `tail` only so many tiles, the last ones, are shared by blocks, whose numbers follow those of blocks with a
+    tile of their own: where the tiles of a last wave are few, all SMs have a part of one. The number of tiles must be
+    known then.
 
     The epilogue is run by the block that has the whole sum, or by each block on the rows whose sum it has. Sums of an
     operand, which the loop carries beside the accumulators, are combined with these.
@@ -82,8 +93,10 @@ class FuseSplitK(Pass):
             blocks = next(op for op in body(kernel) if op.name == "scf.forall")
             loop = _k_loop(blocks)
             with kernel.location:
-                _split(kernel, blocks, loop, contraction)
-            remarks.applied(self, f"{contraction.split} slices of k, combined by {contraction.reduction}", kernel)
+                (_split_tail if contraction.tail else _split)(kernel, blocks, loop, contraction)
+            of_some = f" in each of the last {contraction.tail} tiles" if contraction.tail else ""
+            slices = f"{contraction.split} slices of k{of_some}"
+            remarks.applied(self, f"{slices}, combined by {contraction.reduction}", kernel)
 
 
 def _k_loop(blocks: ir.Operation) -> ir.Operation:
@@ -154,6 +167,47 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
         else:
             combine = {"last_block": reduce_in_last_block, "serial": reduce_serially}[schedule.reduction]
             combine(partials, tile, slice_number, own, epilogue)
+    erase(old)
+
+
+def _split_tail(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule: ContractionSchedule) -> None:
+    """Shares the last tiles, and leaves each of the others to a block."""
+    count, operands = _tile_count(old)
+    (whole,) = ir.AffineMap.get(0, len(operands), [count]).results
+    if not isinstance(whole, ir.AffineConstantExpr) or whole.value <= schedule.tail:
+        asked = f"the last {schedule.tail} tiles are to be split"
+        raise ScheduleError(f"{asked}, and the number of tiles is not known, or no larger", where=old)
+    alone = whole.value - schedule.tail
+    types = [ir.VectorType(result.type) for result in loop.results]
+    partials = partial_tiles(kernel, ir.AffineExpr.get_constant(schedule.tail), [], types, schedule)
+    ops = [op.operation for op in old.regions[0].blocks[0].operations][:-1]
+    before, after = ops[: ops.index(loop)], ops[ops.index(loop) + 1 :]
+    with ir.InsertionPoint(old):
+        blocks = count + schedule.tail * (schedule.split - 1)
+        new = forall(affine.AffineApplyOp(ir.AffineMap.get(0, len(operands), [blocks]), operands).result)
+    with ir.InsertionPoint.at_block_terminator(new.body):
+        number = new.body.arguments[0]
+        is_shared = arith.CmpIOp(arith.CmpIPredicate.uge, number, index(alone)).result
+        behind = arith.SubIOp(number, index(alone)).result
+        shared = arith.RemUIOp(behind, index(schedule.tail)).result
+        member = arith.DivUIOp(behind, index(schedule.tail)).result
+        tile = arith.SelectOp(is_shared, arith.AddIOp(shared, index(alone)).result, number).result
+        mapping = {old.regions[0].blocks[0].arguments[0]: tile}
+        for op in before:
+            clone(op, mapping)
+        lower, _, step = (_constant(v) for v in list(loop.operands)[:3])
+        first = arith.AddIOp(arith.MulIOp(member, index(step)).result, index(lower)).result
+        copy = clone(loop, mapping)
+        with ir.InsertionPoint(copy):
+            copy.operands[0] = arith.SelectOp(is_shared, first, index(lower)).result
+            copy.operands[2] = arith.SelectOp(is_shared, index(step * schedule.split), index(step)).result
+
+        def epilogue(sums: Sequence[ir.Value]) -> None:
+            mapping.update(zip(loop.results, sums, strict=True))
+            for op in after:
+                clone(op, mapping)
+
+        reduce_in_last_of_some(partials, is_shared, shared, member, list(copy.results), epilogue)
     erase(old)
 
 

@@ -59,4 +59,4 @@ def _crowding(schedule: Schedule, problem: ContractionProblem) -> float:
         ceil(extent / tile) * own for (extent, tile), own in zip(ends, own_products(schedule, problem), strict=True)
     ]
     shared = sum(n / parts for n, parts in zip(copied, apart, strict=True))
-    return shared / sum(copied) / schedule.contraction_part.split
+    return shared / sum(copied) / schedule.contraction_part.tile_split

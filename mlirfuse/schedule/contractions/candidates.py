@@ -33,6 +33,9 @@ MOST_SPLIT = 256
 WAITING_BLOCKS = 8
 """Blocks of an SM that hide each other's waiting at barriers, where threads copy or compute operands themselves."""
 
+MOST_TAIL = 16
+"""Blocks that share a tile of the last wave, at most: one of them adds up what all have."""
+
 MIN_STEPS = 4
 """Steps along k that a split leaves each block at least."""
 
@@ -108,7 +111,7 @@ def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
 def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
     """Whether an accumulator of a block sums up more than `LONGEST_SUM` elements."""
     contraction = schedule.contraction_part
-    return ceil(problem.steps(contraction.k) / contraction.split) > LONGEST_SUM // contraction.k
+    return ceil(problem.steps(contraction.k) / contraction.tile_split) > LONGEST_SUM // contraction.k
 
 
 def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
@@ -180,6 +183,8 @@ def _splits(problem: ContractionProblem, target: Target, divided: bool) -> Itera
         waits = not schedule.contraction_part.family.is_asynchronous or problem.computed_from != (None, None)
         blocks = target.sms * (WAITING_BLOCKS if waits else 1)
         longest = problem.outer_k * (problem.k // schedule.contraction_part.k) // MIN_STEPS
+        if known and not waits:
+            yield from _with_tail(schedule, count, longest, target)
         most = min(MOST_SPLIT, blocks // count, longest)
         # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
         meets = known and not problem.accumulator_bytes
@@ -189,6 +194,22 @@ def _splits(problem: ContractionProblem, target: Target, divided: bool) -> Itera
                 yield _streaming(parts, problem, target)
                 if meets and split * count <= _resident(schedule, problem, target):
                     yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem, target))
+
+
+def _with_tail(schedule: Schedule, count: int, longest: int, target: Target) -> Iterator[Schedule]:
+    """The schedule of several waves, the last of which has few tiles, with these spread over all SMs.
+
+    Args:
+        schedule: of whole tiles.
+        count: the number of tiles.
+        longest: blocks that share a tile, at most.
+        target: the architecture.
+    """
+    tail = count % target.sms
+    most = min(MOST_TAIL, longest, target.sms // tail) if tail and count > target.sms else 1
+    for split in {most, (most + 1) // 2}:
+        if split > 1:
+            yield _persistent(schedule, in_waves=True).with_contraction(tail=tail, split=split)
 
 
 def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) -> Schedule:

@@ -105,8 +105,10 @@ def check_contraction(
         return f"{schedule.instruction} has no persistent grid, no clusters, no hints to the L2, and promotes no sums"
     if schedule.transposed_operands and not schedule.family.takes_transposed:
         return f"{schedule.instruction} does not take transposed operands"
-    if schedule.persistent and schedule.split > 1:
-        return "a persistent grid has no splits: its blocks are on different tiles"
+    if schedule.persistent and schedule.tile_split > 1:
+        return "a persistent grid has no splits but of its last tiles: its blocks are on different tiles"
+    if schedule.tail and (reason := _check_tail(schedule, problem, tile)):
+        return reason
     if schedule.consumer_groups > 1 and (reason := _check_consumer_groups(schedule, layout, problem)):
         return reason
     if problem.products > 1 and (schedule.split > 1 or schedule.cluster > 1):
@@ -128,6 +130,20 @@ def check_contraction(
     return (
         family.unsupported(problem) or family.check(schedule, layout, problem) or check_sums(schedule, layout, problem)
     )
+
+
+def _check_tail(schedule: ContractionSchedule, problem: ContractionProblem, tile: tuple[int, ...]) -> str | None:
+    if schedule.tail < 0 or schedule.split == 1:
+        return f"{schedule.tail} tiles with a split of {schedule.split}: the number is positive, the split above 1"
+    if schedule.reduction != "last_block":
+        return f"blocks of the last tiles are combined by 'last_block', not {schedule.reduction!r}"
+    if max(schedule.cluster, schedule.consumer_groups) > 1:
+        return "clusters and consumer groups are on whole tiles, of which all take as many steps"
+    sides = (problem.n, problem.m) if schedule.swapped else (problem.m, problem.n)
+    if None in (*problem.batch, *sides):
+        return "which tiles are the last ones is known for known extents only"
+    count = prod(-(-(extent or 1) // n) for extent, n in zip((*problem.batch, *sides), tile, strict=True))
+    return None if schedule.tail < count else f"{schedule.tail} last tiles are not fewer than all {count}"
 
 
 def _check_consumer_groups(

@@ -122,7 +122,8 @@ class ContractionGrid:
     @kept_property
     def blocks(self) -> int:
         """Tiles, times the blocks that share one's steps."""
-        return self.tiles * self.contraction.split
+        shared = self.contraction.tail or self.tiles
+        return self.tiles + shared * (self.contraction.split - 1)
 
     @kept_property
     def sms(self) -> int:
@@ -140,9 +141,17 @@ class ContractionGrid:
         return ceil(self.blocks / self.sms)
 
     @kept_property
+    def busiest_steps(self) -> int:
+        """Steps along k of the busiest SM; of a tail each SM has a part of a tile at most, behind its own tiles."""
+        if not self.contraction.tail:
+            return self.rounds * self.steps
+        return (self.rounds - 1) * self.steps + ceil(self.steps / self.contraction.split)
+
+    @kept_property
     def load(self) -> float:
-        """Share of the SMs that work, in the mean over rounds."""
-        return self.blocks / (self.rounds * self.sms)
+        """Share of the SMs that work, in the mean over time."""
+        idle = self.rounds * self.steps / self.busiest_steps
+        return (self.tiles if self.contraction.tail else self.blocks) / (self.rounds * self.sms) * idle
 
     @kept_property
     def turns(self) -> int:
@@ -152,7 +161,7 @@ class ContractionGrid:
     @kept_property
     def steps(self) -> int:
         """Steps along k of a block on one tile."""
-        return ceil(self.problem.steps(self.contraction.k) / self.contraction.split)
+        return ceil(self.problem.steps(self.contraction.k) / self.contraction.tile_split)
 
     @kept_property
     def clips(self) -> tuple[bool, bool]:
@@ -199,7 +208,7 @@ class ContractionGrid:
     @kept_property
     def wave(self) -> tuple[float, float]:
         """Tiles along each side of those that are worked on at the same time."""
-        at_once = min(self.tiles, max(1, self.sms * self.resident // self.contraction.split))
+        at_once = min(self.tiles, max(1, self.sms * self.resident // self.contraction.tile_split))
         rows, columns = self.counts
         together = min(self.contraction.raster, rows) if self.contraction.raster > 1 else 1
         across = min(columns, max(1.0, at_once / together))

@@ -38,6 +38,9 @@ class ContractionSchedule:
         instruction: name of the instruction family that multiplies, a key of `target.instructions.FAMILIES`.
         stages: slots of the shared-memory ring that the operands pass through.
         split: blocks that share the contracted dimension of one tile.
+        tail: how many tiles, the last ones, have such a split: those of a wave that would leave most SMs idle, as in
+            hybrid Stream-K (Osama et al., 2023); 0 for all. With the reduction `last_block`, whose blocks wait for
+            nothing.
         reduction: one of `REDUCTIONS`; without a split it means nothing.
         second_stage_layout: where blocks add up slices of rows (`SLICED`), how a slice is spread over threads.
         persistent: whether a grid of as many blocks as the device holds loops over the tiles, of which the next one's
@@ -62,6 +65,7 @@ class ContractionSchedule:
     instruction: str
     stages: int = 2
     split: int = 1
+    tail: int = 0
     reduction: str = "last_block"
     second_stage_layout: BlockedLayout | None = None
     persistent: bool = False
@@ -73,6 +77,18 @@ class ContractionSchedule:
     swapped: bool = False
     transposed_operands: bool = False
     argument_stages: bool = False
+
+    @property
+    def tile_split(self) -> int:
+        """Blocks that share a tile, where that is so for all tiles."""
+        return 1 if self.tail else self.split
+
+    @property
+    def split_text(self) -> str:
+        """How blocks share tiles, in words; empty where they do not."""
+        if self.split == 1:
+            return ""
+        return f"split {self.split} {self.reduction}" + (f" of the last {self.tail} tiles" if self.tail else "")
 
     @property
     def family(self) -> InstructionFamily:

@@ -14,7 +14,7 @@ from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES
 from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.support.rewriting import defining_op
-from mlirfuse.tiling.sync.semaphores import grid_barrier, last_block, serial_order
+from mlirfuse.tiling.sync.semaphores import arrive_last, grid_barrier, last_block, serial_order
 from mlirfuse.tiling.tiles import index, zero
 
 Epilogue = Callable[[Sequence[ir.Value]], None]
@@ -128,13 +128,57 @@ def reduce_in_last_block(
     _write(partials, own, partial_row(tile, member, split))
     last = last_block(partials[0].semaphores, tile, split)
     with ir.InsertionPoint(last.then_block):
-        first = _read(partials, partial_row(tile, index(0), split))
-        loop = scf.ForOp(index(1), index(split), index(1), first)
-        with ir.InsertionPoint(loop.body):
-            others = _read(partials, partial_row(tile, loop.induction_variable, split))
-            scf.YieldOp(add_each(loop.inner_iter_args, others))
-        epilogue(list(loop.results))
+        epilogue(_sums(partials, tile))
         scf.YieldOp([])
+
+
+def reduce_in_last_of_some(
+    partials: Sequence[PartialTiles],
+    is_shared: ir.Value,
+    tile: ir.Value,
+    member: ir.Value,
+    own: Sequence[ir.Value],
+    epilogue: Epilogue,
+) -> None:
+    """The same of tiles that blocks share; other blocks have the sums of a tile by themselves.
+
+    Args:
+        partials: the workspace of the shared tiles.
+        is_shared: whether the block's tile is one of them, an i1.
+        tile: which of them; of no meaning in other blocks, like `member`.
+        member: the number of the block among those of the tile.
+        own: what the block has summed up.
+        epilogue: is run by blocks that have all of a tile's sums.
+    """
+    split, types = partials[0].split, [value.type for value in own]
+    i1 = ir.IntegerType.get_signless(1)
+    found = scf.IfOp(is_shared, [*types, i1], has_else=True)
+    with ir.InsertionPoint(found.then_block):
+        _write(partials, own, partial_row(tile, member, split))
+        is_last = arrive_last(partials[0].semaphores, tile, split)
+        last = scf.IfOp(is_last, types, has_else=True)
+        with ir.InsertionPoint(last.then_block):
+            scf.YieldOp(_sums(partials, tile))
+        with ir.InsertionPoint(last.else_block):
+            scf.YieldOp(own)
+        scf.YieldOp([*last.results, is_last])
+    with ir.InsertionPoint(found.else_block):
+        scf.YieldOp([*own, arith.ConstantOp(i1, 1).result])
+    *sums, is_whole = found.results
+    whole = scf.IfOp(is_whole)
+    with ir.InsertionPoint(whole.then_block):
+        epilogue(sums)
+        scf.YieldOp([])
+
+
+def _sums(partials: Sequence[PartialTiles], tile: ir.Value) -> list[ir.Value]:
+    """The sums of all partials of a block's tiles, in order."""
+    split = partials[0].split
+    loop = scf.ForOp(index(1), index(split), index(1), _read(partials, partial_row(tile, index(0), split)))
+    with ir.InsertionPoint(loop.body):
+        others = _read(partials, partial_row(tile, loop.induction_variable, split))
+        scf.YieldOp(add_each(loop.inner_iter_args, others))
+    return list(loop.results)
 
 
 def reduce_serially(

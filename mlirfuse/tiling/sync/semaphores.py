@@ -34,11 +34,16 @@ def grid_barrier(semaphores: ir.Value, slot: ir.Value, members: Members) -> Iter
     semaphore_arrive(semaphores, slot, limit, relaxed=True)
 
 
-def last_block(semaphores: ir.Value, slot: ir.Value, members: Members) -> scf.IfOp:
-    """The branch of the member that arrives last, which sees all earlier writes of the other members."""
+def arrive_last(semaphores: ir.Value, slot: ir.Value, members: Members) -> ir.Value:
+    """Whether a member arrives as the last one, which sees all earlier writes of the other members; an i1."""
     last = _count(members, 1, -1)
     arrived = semaphore_arrive(semaphores, slot, last)
-    return scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, arrived, last).result)
+    return arith.CmpIOp(arith.CmpIPredicate.eq, arrived, last).result
+
+
+def last_block(semaphores: ir.Value, slot: ir.Value, members: Members) -> scf.IfOp:
+    """The branch of the member that arrives last."""
+    return scf.IfOp(arrive_last(semaphores, slot, members))
 
 
 def take_ticket(semaphores: ir.Value, slot: ir.Value, members: Members) -> ir.Value:

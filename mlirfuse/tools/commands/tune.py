@@ -101,7 +101,7 @@ def _text(schedule: Schedule) -> str:
     """The fields in which the schedules of one problem differ most."""
     contraction, loop, layout = schedule.contraction, schedule.persistent_loop, schedule.layout
     if contraction is not None:
-        split = f", split {contraction.split} {contraction.reduction}" if contraction.split > 1 else ""
+        split = f", {contraction.split_text}" if contraction.split_text else ""
         swapped = ", transposed" if contraction.swapped else ""
         return f"{contraction.instruction}, {contraction.stages} stages{split}{swapped}"
     family = f"persistent, {loop.grid_reduction}" if loop is not None else schedule.persistence

@@ -19,9 +19,11 @@ from tests.support.contractions.products import (
     PRODUCTS,
     REDUCTIONS,
     SPLITS,
+    TAILS,
     WGMMA,
     Product,
     pinned_schedule,
+    tail_schedule,
 )
 from tests.support.gpu.canaries import GuardedOutput, guarded_workspace
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
@@ -81,6 +83,10 @@ LARGE_SPLITS += [(Product(100, 200, 4096), 64, 64, split, "mma") for split in (2
 LARGE_SPLITS += [(Product(64, 64, 4096, dtype="float32"), 64, 64, split, "fma") for split in (13, 64, 128)]
 
 
+LARGE_TAILS = [(Product(1536, 1536, 2048), 128, 128, 12, split, "wgmma", True) for split in (2, 7, 11)]
+"""Tiles of two waves, the second of which is small."""
+
+
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize(
     ("product", "m", "n", "split", "instruction"),
@@ -102,6 +108,13 @@ def test_splits(
         pytest.skip("more blocks than a cluster has")
     fn = mf.fuse(product.fn, schedule=pinned_schedule(product, m, n, split, reduction, instruction))
     check_exact(product, fn, seed=split, calls=3)
+    workspace_check()
+
+
+@pytest.mark.parametrize("case", [*TAILS, *LARGE_TAILS], ids=str)
+def test_last_tiles_that_are_shared(case: tuple[Any, ...], workspace_check: Callable[[], None]) -> None:
+    product, _, _, _, split, *_ = case
+    check_exact(product, mf.fuse(product.fn, schedule=tail_schedule(*case)), seed=split, calls=3)
     workspace_check()
 
 

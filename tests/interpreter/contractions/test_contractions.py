@@ -20,9 +20,11 @@ from tests.support.contractions.products import (
     REDUCTIONS,
     SLICED,
     SPLITS,
+    TAILS,
     WGMMA,
     Product,
     pinned_schedule,
+    tail_schedule,
 )
 from tests.support.harnesses.compiling import module_at
 from tests.support.kernels import order_for
@@ -132,6 +134,16 @@ def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str, sta
     module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction, "wgmma"))
     assert "fuse.warpgroup_mma" in str(module)
     (result,) = interpreter.run(module, product.form, inputs, **orders(reduction, split)[order])
+    np.testing.assert_array_equal(result, product.expected(inputs))
+
+
+@combined({"case": TAILS, "stage": ("tile", "gpu"), "order": range(3)})
+def test_last_tiles_that_are_shared(case: tuple[Any, ...], stage: str, order: int) -> None:
+    """The others have a block each, or take turns in a persistent grid."""
+    product, _, _, _, split, *_ = case
+    inputs = product.inputs(seed=split)
+    module = module_at(stage, product.fn, product.specs, tail_schedule(*case))
+    (result,) = interpreter.run(module, product.form, inputs, sms=5, **orders("last_block", split)[order])
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 

@@ -175,3 +175,21 @@ WGMMA = [
     (Product(72, 32, 128, "tn", "float16", ((2,), ())), 64, 64, 1),
 ]
 """The same, for products that tensor maps can describe."""
+
+TAILS = [
+    (Product(200, 136, 328, "nt"), 64, 64, 3, 2, "wgmma", True),
+    (Product(256, 128, 704, "nn", "float16"), 64, 64, 5, 3, "wgmma", False),
+    (Product(136, 72, 320, "tn", "bfloat16", ((2,), (2,))), 128, 64, 2, 4, "wgmma", True),
+    (Product(100, 70, 257, "nn"), 32, 32, 4, 5, "mma", False),
+    (Product(100, 70, 200, "tt", "float32"), 16, 32, 7, 2, "fma", False),
+]
+"""(product, rows and columns of a tile, last tiles that are shared, by how many blocks, instruction, whether the grid
+is persistent)"""
+
+
+def tail_schedule(product: Product, m: int, n: int, tail: int, split: int, instruction: str, persistent: bool) -> Any:
+    """A schedule of a product whose last tiles are shared by blocks, the others not."""
+    whole = pinned_schedule(product, m, n, instruction=instruction)
+    assert whole.contraction is not None
+    part = replace(whole.contraction, tail=tail, split=split, reduction="last_block", persistent=persistent)
+    return replace(whole, contraction=part)

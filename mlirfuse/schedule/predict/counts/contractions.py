@@ -45,12 +45,12 @@ until they have come."""
 
 def issue_seconds(grid: ContractionGrid) -> float:
     """Time of an SM's schedulers for the instructions of one block's epilogue, in the mean over blocks of a split."""
-    return prod(grid.tile) * grid.problem.work.instructions / grid.contraction.split / grid.machine.issue_per_sm
+    return prod(grid.tile) * grid.problem.work.instructions / grid.contraction.tile_split / grid.machine.issue_per_sm
 
 
 def special_seconds(grid: ContractionGrid) -> float:
     """Time of an SM's special-function units for the same."""
-    return prod(grid.tile) * grid.problem.work.special / grid.contraction.split / grid.machine.special_per_sm
+    return prod(grid.tile) * grid.problem.work.special / grid.contraction.tile_split / grid.machine.special_per_sm
 
 
 def epilogue_seconds(grid: ContractionGrid) -> float:
@@ -60,7 +60,7 @@ def epilogue_seconds(grid: ContractionGrid) -> float:
     if contraction.family.is_asynchronous:
         cycles = max(cycles, STAGED_CYCLES)
     results = cycles / machine.clock
-    if contraction.split == 1:
+    if contraction.tile_split == 1:
         written = prod(side / count for side, count in zip(grid.sides, grid.counts, strict=True)) * work.written
         results = max(results, _parts(grid) * written / machine.dram_bandwidth_per_sm)
     return max(results, special_seconds(grid)) + _computing_seconds(grid) + _loading_seconds(grid) + _joining(grid)

@@ -33,7 +33,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
     grid = ContractionGrid(schedule, problem, machine, _resident(schedule, problem, machine))
     contraction = grid.contraction
     step = family_schedules(contraction.instruction).step_times(grid)
-    steps = US * grid.rounds * grid.steps
+    steps = US * grid.busiest_steps
     reread, adding = summing_seconds(grid)
     return Prediction(
         dram=US * grid.dram_bytes / machine.dram_bandwidth,
@@ -43,7 +43,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
         tensor=steps * step.tensor,
         issue=steps * (step.issue + adding) + US * grid.rounds * issue_seconds(grid),
         special=US * grid.rounds * special_seconds(grid),
-        latency=US * max(grid.turns * grid.steps * step.chain, _alternating_seconds(grid, step)),
+        latency=US * max(grid.busiest_steps * grid.turns / grid.rounds * step.chain, _alternating_seconds(grid, step)),
         blocks=0.0,
         exposed=US * _exposed_seconds(grid, step),
         synchronisation=US * meeting_seconds(grid),
@@ -94,7 +94,7 @@ def _exposed_seconds(grid: ContractionGrid, step: StepTimes) -> float:
         return first + results
     if not contraction.persistent:
         return first + grid.turns * results + (grid.turns - 1) * machine.block_launch
-    steps = grid.rounds * grid.steps
+    steps = grid.busiest_steps
     copying = max(grid.dram_bytes / machine.dram_bandwidth, steps * step.copies)
     products = steps * max(step.tensor, step.shared, step.chain)
     alone, behind = (mean((copying, products + t), SHARPNESS) for t in (0.0, (grid.rounds - 1) * results))

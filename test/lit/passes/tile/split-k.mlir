@@ -277,3 +277,96 @@ func.func @summed(%A: memref<128x512xbf16> {fuse.align = 16 : i64}, %B: memref<1
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// Of six tiles the last two are shared by two blocks each: four blocks have a tile of their own. The workspace is that of
+// shared tiles. Blocks that have all of a tile's sums run the epilogue.
+// CHECK-DAG: #[[BLOCKS:.*]] = affine_map<() -> (8)>
+// CHECK-LABEL: func.func private @tail_0_kernel(
+// CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<4x32x32xf32> {fuse.workspace = "scratch"}
+// CHECK-SAME: %[[SEM:[a-z0-9]+]]: memref<3xi32> {fuse.workspace = "semaphores"}
+// CHECK: %[[COUNT:.*]] = affine.apply #[[BLOCKS]]()
+// CHECK: scf.forall (%[[BLOCK:.*]]) in (%[[COUNT]])
+// CHECK: %[[SHARED:.*]] = arith.cmpi uge, %[[BLOCK]], %c4
+// CHECK: %[[WHICH:.*]] = arith.remui %{{.*}}, %c2
+// CHECK: %[[MEMBER:.*]] = arith.divui %{{.*}}, %c2
+// CHECK: arith.select %[[SHARED]], %{{.*}}, %[[BLOCK]]
+// CHECK: %[[LOWER:.*]] = arith.select %[[SHARED]]
+// CHECK: %[[STEP:.*]] = arith.select %[[SHARED]], %c64{{.*}}, %c32
+// CHECK: %[[OWN:.*]] = scf.for %{{.*}} = %[[LOWER]] to %{{.*}} step %[[STEP]]
+// CHECK: %[[SUMS:.*]]:2 = scf.if %[[SHARED]] -> (vector<32x32xf32>, i1)
+// CHECK: vector.transfer_write %[[OWN]], %[[PARTS]]
+// CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[WHICH]], %{{.*}})
+// CHECK: scf.if
+// CHECK: vector.transfer_read %[[PARTS]]
+// CHECK: } else {
+// CHECK: scf.yield %[[OWN]], %true
+// CHECK: scf.if %[[SUMS]]#1
+// CHECK-NEXT: vector.transfer_write %[[SUMS]]#0
+// expected-remark @below {{2 slices of k in each of the last 2 tiles, combined by last_block}}
+func.func private @tail_0_kernel(%x: memref<96x160xf16>, %w: memref<64x160xf16>, %y: memref<96x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma", split = 2, tail = 2, reduction = "last_block"}}} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  scf.forall (%block) in (6) {
+    %c32 = arith.constant 32 : index
+    %c160 = arith.constant 160 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %i = arith.divui %block, %c2 : index
+    %j = arith.remui %block, %c2 : index
+    %row = arith.muli %i, %c32 : index
+    %column = arith.muli %j, %c32 : index
+    %acc = scf.for %k = %c0 to %c160 step %c32 iter_args(%sum = %zero) -> (vector<32x32xf32>) {
+      %a = vector.transfer_read %x[%row, %k], %pad {in_bounds = [true, true]} : memref<96x160xf16>, vector<32x32xf16>
+      %b = vector.transfer_read %w[%column, %k], %pad {in_bounds = [true, true]} : memref<64x160xf16>, vector<32x32xf16>
+      %next = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+      scf.yield %next : vector<32x32xf32>
+    }
+    vector.transfer_write %acc, %y[%row, %column] {in_bounds = [true, true]} : vector<32x32xf32>, memref<96x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+func.func private @only_tail_0_kernel(%x: memref<96x160xf16>, %w: memref<64x160xf16>, %y: memref<96x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma", split = 2, tail = 6, reduction = "last_block"}}} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  // expected-error @below {{the last 6 tiles are to be split, and the number of tiles is not known, or no larger}}
+  scf.forall (%block) in (6) {
+    %c32 = arith.constant 32 : index
+    %c160 = arith.constant 160 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %i = arith.divui %block, %c2 : index
+    %j = arith.remui %block, %c2 : index
+    %row = arith.muli %i, %c32 : index
+    %column = arith.muli %j, %c32 : index
+    %acc = scf.for %k = %c0 to %c160 step %c32 iter_args(%sum = %zero) -> (vector<32x32xf32>) {
+      %a = vector.transfer_read %x[%row, %k], %pad {in_bounds = [true, true]} : memref<96x160xf16>, vector<32x32xf16>
+      %b = vector.transfer_read %w[%column, %k], %pad {in_bounds = [true, true]} : memref<64x160xf16>, vector<32x32xf16>
+      %next = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+      scf.yield %next : vector<32x32xf32>
+    }
+    vector.transfer_write %acc, %y[%row, %column] {in_bounds = [true, true]} : vector<32x32xf32>, memref<96x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
