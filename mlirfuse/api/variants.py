@@ -230,7 +230,7 @@ def faster_by_numbers(lowered: Lowered, by_numbers: Lowered) -> str:
     empty where that is little.
     """
     own, other = KernelTimes(lowered).compiled_now(), KernelTimes(by_numbers).compiled_now()
-    if own <= OWN * other or own - other <= _launch(lowered):
+    if own <= EQUAL * other or own - other <= _launch(lowered):
         return ""
     return f"kernels for run-time extents are predicted to take {own / other:.1f} times as long"
 

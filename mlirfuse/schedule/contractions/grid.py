@@ -26,6 +26,10 @@ UNKNOWN_EXTENT = 4096
 KEPT = 0.5
 """Share of the L2 whose lines are still there when they are read again: its two sides both keep what both have read."""
 
+COUNTED = 1.08
+"""Time of steps along k whose number differs from tile to tile, to that of steps of whole tiles, whose number is known
+to the compiler (`benchmarks/results/tail_candidates-h200.json`)."""
+
 SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
 """Time of copying a row that the blocks of a cluster copy for each other, by their number, to that of one that each
 block copies for itself."""
@@ -141,11 +145,13 @@ class ContractionGrid:
         return ceil(self.blocks / self.sms)
 
     @kept_property
-    def busiest_steps(self) -> int:
-        """Steps along k of the busiest SM; of a tail each SM has a part of a tile at most, behind its own tiles."""
+    def busiest_steps(self) -> float:
+        """Steps along k of the busiest SM, in those of whole tiles; of a tail each SM has a part of a tile at most,
+        behind its own tiles.
+        """
         if not self.contraction.tail:
             return self.rounds * self.steps
-        return (self.rounds - 1) * self.steps + ceil(self.steps / self.contraction.split)
+        return COUNTED * ((self.rounds - 1) * self.steps + ceil(self.steps / self.contraction.split))
 
     @kept_property
     def load(self) -> float:

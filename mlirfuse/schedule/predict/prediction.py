@@ -24,6 +24,10 @@ SHARPNESS = 2.7
 """Exponent of the mean that rates which overlap take together: 1 would be their sum, infinity the largest of them. What
 is near to the largest part delays it, as neither is spread evenly over the kernel's time."""
 
+STREAM_SHARPNESS = 4.0
+"""The same of blocks that reduce nothing, each of which waits for its loads alone: what they take is spread more evenly
+(`benchmarks/results/elementwise_candidates-h200.json`)."""
+
 HIDING, HIDING_AHEAD, MOST_HIDING = 0.5, 1.5, 4.0
 """The same exponent of rates and latency, less 1, for one block in work on an SM, which loads nothing while it
 computes; for one that loads ahead, whose steps seldom wait; and at most: it grows with the square root of these
@@ -48,6 +52,7 @@ class Prediction:
         in_work: blocks in work on an SM at once, those of a cluster together as one, as they wait for one another; and
             the steps that are loaded ahead. No time.
         ahead: whether blocks load ahead. No time.
+        streams: whether blocks reduce nothing. No time.
         tensor: products of tensor cores, on the busiest SM.
         exposed: filling the first stages of a tile, and storing its results, where no products overlap with that; the
             first step of a loop; and moving values to shared memory and back across a reduction.
@@ -67,6 +72,7 @@ class Prediction:
     launch: float
     in_work: float
     ahead: bool = False
+    streams: bool = False
     tensor: float = 0.0
     exposed: float = 0.0
     sharpness: float = 0.0
@@ -82,7 +88,8 @@ class Prediction:
         rates = (self.dram, self.l2, self.shared, self.dsmem, self.tensor, self.issue, self.special, self.blocks)
         each = HIDING_AHEAD if self.ahead else HIDING
         hiding = self.sharpness or min(1.0 + each * self.in_work**0.5, MOST_HIDING)
-        together = mean((mean(rates, self.sharpness or SHARPNESS), self.latency), hiding)
+        exponent = self.sharpness or (STREAM_SHARPNESS if self.streams else SHARPNESS)
+        together = mean((mean(rates, exponent), self.latency), hiding)
         return together + self.exposed
 
     @property

@@ -50,6 +50,7 @@ class Work:
         serial: bytes of these that the block reads that has the most.
         gathered: bytes of shared memory through which its warps add them up.
         kernels: that are launched.
+        streams: whether blocks reduce nothing.
     """
 
     blocks: int
@@ -83,6 +84,7 @@ class Work:
     serial: float = 0.0
     gathered: float = 0.0
     kernels: int = 1
+    streams: bool = False
 
 
 def price(work: Work, machine: MachineModel) -> Prediction:
@@ -114,6 +116,7 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         launch=US * (first + (work.kernels - 1) * launch),
         in_work=max(1.0, min(work.resident, work.blocks / work.sms) / work.cluster) + work.ahead,
         ahead=bool(work.ahead),
+        streams=work.streams,
         exposed=US * (spilled + first_step),
     )
 

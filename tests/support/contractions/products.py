@@ -179,7 +179,7 @@ WGMMA = [
 TAILS = [
     (Product(200, 136, 328, "nt"), 64, 64, 3, 2, "wgmma", True),
     (Product(256, 128, 704, "nn", "float16"), 64, 64, 5, 3, "wgmma", False),
-    (Product(136, 72, 320, "tn", "bfloat16", ((2,), (2,))), 128, 64, 2, 4, "wgmma", True),
+    (Product(136, 72, 320, "tn", "bfloat16"), 128, 64, 2, 4, "wgmma", True),
     (Product(100, 70, 257, "nn"), 32, 32, 4, 5, "mma", False),
     (Product(100, 70, 200, "tt", "float32"), 16, 32, 7, 2, "fma", False),
 ]

@@ -55,7 +55,7 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         estimated = window_registers if reads_windows(problem) and not problem.reduced else held_registers
         resident = device.resident(layout.threads, registers or estimated(schedule, problem))
     work = device.work(layout, clusters, resident)
-    work.read, work.written = read, written
+    work.read, work.written, work.streams = read, written, not problem.reduced
     sectors, sectors_written, lines = wastes(schedule, problem, extents)
     work.l2_read, work.l2_written = read * sectors, written * sectors_written
     work.l1 = (read + written) * lines
