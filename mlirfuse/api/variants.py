@@ -33,6 +33,7 @@ from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.kernel_times import KernelTimes
 from mlirfuse.compiler.predicted import Shapes
 from mlirfuse.machine import machine_of
+from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.target import SECTOR, Target
 
 EQUAL = 1.1
@@ -227,10 +228,10 @@ class Variants:
 
 def faster_by_numbers(lowered: Lowered, by_numbers: Lowered) -> str:
     """How much longer the kernels take that a function with run-time extents becomes than those for these numbers;
-    empty where that is little.
+    empty where these are equal.
     """
     own, other = KernelTimes(lowered).compiled_now(), KernelTimes(by_numbers).compiled_now()
-    if own <= EQUAL * other or own - other <= _launch(lowered):
+    if own <= RESOLUTION * other or own - other <= _launch(lowered):
         return ""
     return f"kernels for run-time extents are predicted to take {own / other:.1f} times as long"
 
