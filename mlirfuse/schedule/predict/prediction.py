@@ -24,7 +24,7 @@ SHARPNESS = 2.7
 """Exponent of the mean that rates which overlap take together: 1 would be their sum, infinity the largest of them. What
 is near to the largest part delays it, as neither is spread evenly over the kernel's time."""
 
-STREAM_SHARPNESS = 4.0
+STREAM_SHARPNESS = 3.5
 """The same of blocks that reduce nothing, each of which waits for its loads alone: what they take is spread more evenly
 (`benchmarks/results/elementwise_candidates-h200.json`)."""
 
