@@ -34,28 +34,75 @@ def may_permute_result(kernel: ir.Operation) -> bool:
     maker = defining_op(returned[0])
     if maker is None or maker.name != "linalg.generic" or len(maker.results) != 1:
         return False
-    init = defining_op(maker.operands[len(maker.operands) - 1])
-    plain = init is not None and init.name in ("tensor.empty", "linalg.fill")
-    return plain and len(list(returned[0].uses)) == 1
+    return _has_plain_init(maker) and len(list(returned[0].uses)) == 1
 
 
 def permute_result(kernel: ir.Operation, order: Sequence[int]) -> None:
-    """Makes a kernel for which `may_permute_result` holds return its result with permuted axes."""
-    maker = defining_op(body(kernel)[-1].operands[0])
+    """Makes a kernel for which `may_permute_result` holds return its result with permuted axes.
+
+    What the kernel computes it from in the same order, such as the product that it rounds, is permuted as well, so that
+    dimensions that are neighbours in the result are so everywhere.
+    """
+    result = body(kernel)[-1].operands[0]
+    for value in [result, *_in_its_order(result)]:
+        _permute_value(value, order)
+    _update_type(kernel)
+
+
+def _in_its_order(result: ir.Value) -> list[ir.Value]:
+    """The values of a kernel with the axes of its result that only `linalg.generic`s compute and read."""
+    found: list[ir.Value] = []
+    open_ = [result]
+    while open_:
+        maker = defining_op(open_.pop())
+        assert maker is not None
+        *inputs, own = list(ir.ArrayAttr(maker.attributes["indexing_maps"]))
+        for operand, map_ in zip(maker.operands, inputs, strict=False):
+            if map_ == own and operand not in found and _is_inside(operand):
+                found.append(operand)
+                open_.append(operand)
+    return found
+
+
+def _is_inside(value: ir.Value) -> bool:
+    """Whether only `linalg.generic`s compute and read a value, by projections, and none starts from it."""
+    maker = defining_op(value)
+    if maker is None or maker.name != "linalg.generic" or len(maker.results) != 1 or not _has_plain_init(maker):
+        return False
+    return all(_may_permute_read(use.owner.operation, use.operand_number) for use in value.uses)
+
+
+def _may_permute_read(op: ir.Operation, operand: int) -> bool:
+    if op.name != "linalg.generic" or operand == len(op.operands) - 1:
+        return False
+    return bool(ir.ArrayAttr(op.attributes["indexing_maps"])[operand].value.is_projected_permutation)
+
+
+def _has_plain_init(maker: ir.Operation) -> bool:
+    init = defining_op(maker.operands[len(maker.operands) - 1])
+    return init is not None and init.name in ("tensor.empty", "linalg.fill")
+
+
+def _permute_value(value: ir.Value, order: Sequence[int]) -> None:
+    """Has the `linalg.generic` that computes a value write it, and those that read it read it, with permuted axes."""
+    maker = defining_op(value)
     assert maker is not None
     number = len(maker.operands) - 1
     init = defining_op(maker.operands[number])
     assert init is not None
-    type_ = permuted(maker.results[0].type, order)
+    filled = defining_op(init.operands[1]) if init.name == "linalg.fill" else None
+    type_ = permuted(value.type, order)
     with ir.InsertionPoint(maker), maker.location:
-        value = tensor.EmptyOp(type_.shape, type_.element_type).result
-        if init.name == "linalg.fill":
-            value = linalg.fill(init.operands[0], outs=[value])
+        start = tensor.EmptyOp(type_.shape, type_.element_type).result
+        if filled is not None:
+            start = linalg.fill(init.operands[0], outs=[start])
     _permute_map(maker, number, order)
-    maker.operands[number] = value
-    maker.results[0].set_type(type_)
-    erase_dead([init])
-    _update_type(kernel)
+    maker.operands[number] = start
+    for use in list(value.uses):
+        if use.owner.operation.name == "linalg.generic":
+            _permute_map(use.owner.operation, use.operand_number, order)
+    value.set_type(type_)
+    erase_dead([init] if filled is None else [filled, init])
 
 
 def copy_kernel(

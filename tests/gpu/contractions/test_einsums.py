@@ -20,6 +20,7 @@ LARGE = [
     ("ijk,klj->il", (8, 256, 256), (256, 8, 256)),
     ("ik,jk->ij", (8, 262144), (8, 262144)),
     ("bhsd,hde->bse", (2, 8, 128, 64), (8, 64, 512)),
+    ("sic,sjd->ijcd", (128, 128, 32), (128, 128, 32)),  # written by a kernel of another order, rounded
     ("gsec,egcm->gsm", (2, 256, 8, 64), (8, 2, 64, 512)),
     ("imae,mebj->iajb", (16, 16, 40, 40), (16, 40, 40, 16)),
     ("xaib,yajb->xiyj", (16, 16, 32, 16), (16, 16, 32, 16)),

@@ -28,7 +28,7 @@ EXTENTS = {
     "y": 4,
 }
 
-EQUATIONS = ("bijk,bklj->bli", "xaib,yajb->xiyj", "imae,mebj->iajb", "bse,hde->bhsd", "bqhd,qkd->bhqk")
+EQUATIONS = ("bijk,bklj->bli", "xaib,yajb->xiyj", "imae,mebj->iajb", "bse,hde->bhsd", "bqhd,qkd->bhqk", "iae,jbe->ijab")
 
 TRIED = 3
 """Orders of each equation, evenly spaced, that are run."""
