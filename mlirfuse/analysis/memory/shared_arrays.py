@@ -10,7 +10,8 @@ from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.memory.host_views import layout_of
 from mlirfuse.dialect.attributes import ALIGN, LAUNCH
 from mlirfuse.dialect.gathered_view import DEFINITION
-from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT, WIDEST_ACCESS
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import defining_op
 
 Calls = dict[str, list[Sequence[ir.Value]]]
@@ -59,6 +60,19 @@ def component_of(value: ir.Value) -> tuple[ir.Value, int] | None:
     outer = (*offsets[:-1], *(step - 1 for step in steps[:-1]))
     dynamic = ir.ShapedType.get_dynamic_size()
     return None if any(outer) or dynamic in (offsets[-1], steps[-1]) else (maker.operands[0], offsets[-1])
+
+
+def is_part_of_access(type_: ir.Type) -> bool:
+    """Whether rows of an array of that type are shorter than the widest access."""
+    extent = last_extent(type_)
+    return extent is not None and extent * element_bytes(type_) < WIDEST_ACCESS
+
+
+def last_extent(type_: ir.Type) -> int | None:
+    """Elements of a row of an array of that type; None where run time has to say."""
+    shaped = ir.RankedTensorType(type_)
+    last = shaped.rank - 1
+    return 1 if last < 0 else None if shaped.is_dynamic_dim(last) else shaped.shape[last]
 
 
 def _source(value: ir.Value) -> ir.Value:

@@ -12,6 +12,8 @@ from mlirfuse.analysis.kernels import symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.shared_arrays import (
     component_of,
+    is_part_of_access,
+    last_extent,
     passed_arrays,
     shared_arrays,
     source_alignment,
@@ -35,8 +37,8 @@ Array = tuple[object, ...]
 
 
 class ArrayViews:
-    """Views of one array: gathered views of it, and its components, every second, third, ... element of rows, where
-    these are read over all of the kernel's space.
+    """Views of one array: gathered views of it, and its components, every second, third, ... element of rows or few
+    neighbours in each, where these are read over all of the kernel's space.
 
     Args:
         kernel: on tensors; its calls in its module say which arguments are of one array.
@@ -90,7 +92,7 @@ class ArrayViews:
             arrays, _ = self._components[value]
             row = ir.RankedTensorType(arrays[0].type).shape[-1] * access.bytes
             align = gcd(source_alignment([arrays], 0, alignment), row)
-            found = components_access(access, sorted(self._starts[array]), align)
+            found = components_access(access, sorted(self._starts[array]), last_extent(value.type), align)
         return None if found is None else (array, found)
 
     def alone(self, value: ir.Value, axes: Axes, access: ArrayAccess, alignment: int) -> ArrayAccess:
@@ -104,12 +106,16 @@ class ArrayViews:
 
 
 def is_component(value: ir.Value, known: Attributes) -> bool:
-    """Whether an argument with these attributes may have every second, third, ... element of another array's rows."""
+    """Whether an argument with these attributes may have every second, third, ... element of another array's rows, or
+    fewer neighbours in each than an access may have.
+    """
     if STRIDES not in known or GATHER in known:
         return False
-    steps = list(ir.DenseI64ArrayAttr(known[STRIDES]))
-    wide = [step for step, extent in zip(steps, ir.RankedTensorType(value.type).shape, strict=True) if extent != 1]
-    return bool(wide) and wide[-1] > 1 and 1 not in wide
+    steps, type_ = list(ir.DenseI64ArrayAttr(known[STRIDES])), ir.RankedTensorType(value.type)
+    wide = [step for step, extent in zip(steps, type_.shape, strict=True) if extent != 1]
+    if not wide or 1 in wide[:-1]:
+        return False
+    return wide[-1] > 1 or is_part_of_access(type_)
 
 
 def _components(

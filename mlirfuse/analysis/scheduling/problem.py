@@ -266,7 +266,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             if array in joined:
                 continue
             joined.add(array)
-            operand.moved_bytes = operand.access.bytes * operand.access.growth
+            operand.moved_bytes = operand.access.bytes * operand.access.growth(space.extents)
         elif GATHER in attributes[value]:
             operand.access = views.alone(value, axes, operand.access, operand.alignment)
         yield operand

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from math import floor, prod
 
 from mlir import ir
@@ -88,16 +89,21 @@ def windows_access(
     return access if is_box else replace(access, views=taps)
 
 
-def components_access(one: ArrayAccess, first: Sequence[int], alignment: int) -> ArrayAccess | None:
-    """Slices of one array of every n-th element of its rows as windows; None where they are of other slices' elements.
+def components_access(one: ArrayAccess, first: Sequence[int], extent: int | None, alignment: int) -> ArrayAccess | None:
+    """Slices of one array of every n-th element of its rows, or of a few neighbours in each, as windows; None where
+    they are of other slices' elements.
 
     Args:
         one: the access to one of the slices.
         first: each one's first element.
+        extent: elements of a row of each; None where run time has to say.
         alignment: bytes that the array's address is a multiple of.
     """
     step = one.strides[-1] if one.strides else None
-    if len(first) < 2 or step is None or max(first) >= step:
+    apart = extent if step == 1 else 1
+    if len(first) < 2 or step is None or apart is None or any(b - a < apart for a, b in pairwise(first)):
+        return None
+    if step > 1 and max(first) >= step:
         return None
     outer = [(1, (0,))] * (len(one.dims) - 1)
     return replace(one, alignment=alignment, windows=(*outer, (step, tuple(sorted(first)))))

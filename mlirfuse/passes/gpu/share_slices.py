@@ -11,6 +11,7 @@ from mlir.dialects import arith, memref, tensor
 
 from mlirfuse.analysis.kernels import argument_attributes, functions, is_tile_program, kernels, symbol
 from mlirfuse.analysis.memory.host_views import layout_of
+from mlirfuse.analysis.memory.shared_arrays import is_part_of_access
 from mlirfuse.dialect.attributes import ALIGN, LAUNCH, STRIDES
 from mlirfuse.dialect.flat_attribute import FLAT
 from mlirfuse.passes.graph.sliced_ops import SLICE, Range, ranges_of
@@ -24,11 +25,14 @@ from mlirfuse.support.rewriting import defining_op
 
 @dataclass(frozen=True)
 class FuseShareSlices(Pass):
-    """Passes an array in place of the first of its slices of every second, third, ... element, and reads all from it.
+    """Passes an array in place of the first of its slices of every second, third, ... element, or of few neighbours
+    in each row, and reads all from it.
 
     Requires tile programs with layouts and their calls, before `fuse-distribute`. The components of an interleaved
     array, such as the pairs of a rotary embedding or the channels of pixels, are arguments of their own, elements
-    apart. As `memref.subview`s of one argument, loads of neighbours are known to be neighbours (`fuse-merge-loads`).
+    apart; so are the corners of boxes. As `memref.subview`s of one argument, loads of neighbours are known to be
+    neighbours (`fuse-merge-loads`). Neighbours are few where they are less than an access may have: longer parts of
+    rows are runs of memory by themselves.
     The other arguments stay, for their extents at most. Declines for arrays that are not contiguous, slices of other
     axes, and arguments that are not only read tile by tile.
 
@@ -111,7 +115,9 @@ def _slice(value: ir.Value) -> _Slice | None:
     if maker is None or maker.name != SLICE or STRIDES in layout_of(source := maker.operands[0]):
         return None
     ranges = ranges_of(maker)
-    if not ranges or any(ranges[:-1]) or (part := ranges[-1]) is None or (part.step == 1 and part.count > 1):
+    if not ranges or any(ranges[:-1]) or (part := ranges[-1]) is None:
+        return None
+    if part.step == 1 and part.count > 1 and not is_part_of_access(maker.results[0].type):
         return None
     same_rank = ir.RankedTensorType(maker.results[0].type).rank == len(ranges)
     apart = groups is None or len(groups[-1]) == 1

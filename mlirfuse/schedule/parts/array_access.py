@@ -84,10 +84,16 @@ class ArrayAccess:
         """Elements that one element of the space reads."""
         return len(self.views) or prod(len(offsets) for _, offsets in self.windows)
 
-    @property
-    def growth(self) -> int:
-        """Elements of the array to one element of a space that is large, rounded up."""
-        return prod(len({floor(offset % step) for offset in offsets}) for step, offsets in self.windows)
+    def growth(self, extents: Sequence[int | None]) -> int:
+        """Whole elements of the array to one element of a space with these extents, which is large where run time has
+        to say how large.
+        """
+        return prod(
+            len({floor(offset % step) for offset in offsets})
+            if not (extent := extents[d])
+            else max(1, _covered(extent, step, offsets) // extent)
+            for d, (step, offsets) in zip(self.dims, self.windows, strict=False)
+        )
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -102,6 +108,15 @@ class ArrayAccess:
             if own == dim and isinstance(step, int) and len({offset % step for offset in offsets}) == step:
                 return step
         return 1
+
+    def together(self, dim: int, count: int) -> int:
+        """Elements side by side of so many neighbouring indices along a dimension, which may be all of its indices: of
+        an interleaved array those of all components, of parts of rows those of parts that follow one another.
+        """
+        for own, (step, offsets) in zip(self.dims, self.windows, strict=False):
+            if own == dim and step == 1 and offsets == tuple(range(offsets[0], offsets[-1] + 1, count)):
+                return count * len(offsets)
+        return count * self.density(dim)
 
     def steps(self, extents: Sequence[int]) -> dict[int, int]:
         """The stride of each dimension; those that run time has to say follow from the extents of the space."""
@@ -122,7 +137,7 @@ class ArrayAccess:
             if steps[d] != run * self.density(d):
                 break
             here = min(tile[d], extents[d])
-            run *= here * self.density(d)
+            run *= self.together(d, here)
             if here < extents[d]:
                 break
         return run

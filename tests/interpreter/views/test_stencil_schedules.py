@@ -34,12 +34,23 @@ def pixels(x: Any) -> Any:
     return x[..., 0] + x[..., 1] * 2.0 + x[..., 2] * 3.0 + x[..., 3] * 4.0
 
 
+def corners(x: Any) -> Any:
+    return x[:, 2:] - x[:, :2], x[:, 2:] * x[:, :2]
+
+
+def parts(x: Any) -> Any:
+    return x[:, 3:6] * 2.0 - x[:, :3]
+
+
 CASES = {
     "cross": (cross, (13, 264), "float32"),
     "odd cross": (cross, (10, 131), "float16"),
     "average": (average, (5, 512), "bfloat16"),
     "pairs": (pairs, (3, 5, 64), "bfloat16"),
     "pixels": (pixels, (3, 65, 4), "float32"),
+    "corners": (corners, (77, 4), "float32"),
+    "corners with others": (corners, (77, 4), "float16"),
+    "parts": (parts, (65, 8), "float16"),
 }
 
 

@@ -32,7 +32,7 @@ def test_pairs_are_one_access() -> None:
     for batch in (None, 4):
         (array,) = reads(rotated, mf.TensorSpec((batch, 32, 128), "bfloat16"))
         assert array.windows[-1] == (2, (0, 1))
-        assert array.taps == array.growth == 2
+        assert array.taps == array.growth((None,) * len(array.dims)) == 2
         rank = len(array.dims)
         layout = BlockedLayout(*((1,) * (rank - 1) + (n,) for n in (8, 8, 1, 1, 1)))
         extents = (128, 64) if rank == 2 else (4, 32, 64)
@@ -48,6 +48,21 @@ def test_pixels_of_three_channels_are_loaded_one_by_one() -> None:
     layout = BlockedLayout((4,), (32,), (1,), (1,), (1,))
     assert thread_access(array, layout, (512,)) == 1
     assert array.run((128,), (512,)) == 384
+
+
+def test_corners_of_boxes_are_one_access() -> None:
+    """A thread that has both of a box loads it whole; of overlapping parts each is an access."""
+    (array,) = reads(lambda x: x[:, 2:] - x[:, :2], mf.TensorSpec((None, 4), "float32"))
+    assert array.windows == ((1, (0,)), (1, (0, 2)))
+    assert array.growth((None, 2)) == 2
+    whole = BlockedLayout((1, 2), (32, 1), (4, 1), (1, 1), (1, 1))
+    assert held_elements(array, whole) == thread_access(array, whole, (512, 2)) == 4
+    assert array.run((128, 2), (512, 2)) == 512
+    apart = BlockedLayout((1, 1), (16, 2), (4, 1), (1, 1), (1, 1))
+    assert held_elements(array, apart) == 2
+    assert thread_access(array, apart, (512, 2)) == 1
+    overlapping = reads(lambda x: x[:, 1:] - x[:, :3], mf.TensorSpec((None, 4), "float32"))
+    assert [each.windows for each in overlapping] == [(), ()]
 
 
 def test_components_of_two_arrays_stay_apart() -> None:

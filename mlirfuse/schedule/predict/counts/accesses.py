@@ -239,7 +239,7 @@ def _run(array: ArrayAccess, layout: BlockedLayout, extents: Sequence[int]) -> i
         alone = layout.lanes[d] * layout.warps[d] * layout.blocks[d] == 1
         if not alone or layout.extents[d] != extents[d]:
             return run * array.density(d) * (layout.vector[d] if array.written or array.windows else layout.step(d))
-        run *= array.density(d) * extents[d]
+        run *= array.together(d, extents[d])
     return run
 
 

@@ -75,6 +75,42 @@ func.func private @halves_0(tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf
 
 // -----
 
+// Corners of boxes are parts of what an access may have.
+// CHECK-LABEL: func.func @corners
+// CHECK: call @corners_0(%{{.*}}, %{{.*}}) : (tensor<?x4xf32>, tensor<?x2xf32>)
+// CHECK-LABEL: func.func private @corners_kernel
+// CHECK-SAME: %arg0: memref<?x4xf32>
+// CHECK: memref.subview %arg0[0, 0] [%{{.*}}, 2] [1, 1] : memref<?x4xf32> to memref<?x2xf32, strided<[4, 1]>>
+// CHECK: memref.subview %arg0[0, 2] [%{{.*}}, 2] [1, 1] : memref<?x4xf32> to memref<?x2xf32, strided<[4, 1], offset: 2>>
+// REMARK: fuse-share-slices: applied: 2 arguments of corners_kernel are slices of others
+func.func @corners(%x: tensor<?x4xf32>) -> tensor<?x2xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %a = tensor.extract_slice %x[0, 0] [%n, 2] [1, 1] : tensor<?x4xf32> to tensor<?x2xf32>
+  %b = tensor.extract_slice %x[0, 2] [%n, 2] [1, 1] : tensor<?x4xf32> to tensor<?x2xf32>
+  %0 = call @corners_0(%a, %b) : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+  return %0 : tensor<?x2xf32>
+}
+func.func private @corners_kernel(%a: memref<?x2xf32, strided<[4, 1]>> {fuse.strides = array<i64: 4, 1>},
+    %b: memref<?x2xf32, strided<[4, 1]>> {fuse.strides = array<i64: 4, 1>}, %y: memref<?x2xf32>)
+    attributes {fuse.kernel} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %a, %c0 : memref<?x2xf32, strided<[4, 1]>>
+  scf.forall (%i) in (%n) {
+    %0 = vector.transfer_read %a[%i, %c0], %zero {in_bounds = [true, true]}
+        : memref<?x2xf32, strided<[4, 1]>>, vector<1x2xf32>
+    %1 = vector.transfer_read %b[%i, %c0], %zero {in_bounds = [true, true]}
+        : memref<?x2xf32, strided<[4, 1]>>, vector<1x2xf32>
+    %2 = arith.subf %1, %0 : vector<1x2xf32>
+    vector.transfer_write %2, %y[%i, %c0] {in_bounds = [true, true]} : vector<1x2xf32>, memref<?x2xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+func.func private @corners_0(tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32> attributes {fuse.launch = @corners_kernel}
+
+// -----
+
 // Two calls, of which one passes slices of two arrays.
 // CHECK-LABEL: func.func private @two_kernel
 // CHECK-NOT: memref.subview
