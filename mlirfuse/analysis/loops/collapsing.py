@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import prod
 
 from mlir import ir
 
@@ -25,8 +26,9 @@ def mergeable_pairs(
     """Pairs of dimensions that every op has together, and that are neighbours in every array that has them.
 
     A dimension of dynamic extent is not merged with an innermost dimension of static extent, because the divisors of
-    the static extent, and so the access width, would be lost. The divisors do not matter if nothing is reduced and one
-    dimension remains: only the end of the arrays may then be narrower than an access.
+    the static extent, and so the access width, would be lost. The divisors do not matter if one dimension remains and
+    nothing is reduced: only the end of the arrays may then be narrower than an access. Nor do they if all is reduced
+    and static extents are odd, which have accesses of single elements anyway, and rows that leave lanes idle.
 
     Args:
         space: the kernel's iteration space.
@@ -50,7 +52,7 @@ def mergeable_pairs(
             pairs -= {pair for axis, pair in enumerate(pairwise(axes)) if axis in apart}
     while conflict := _ambiguous(uses, pairs):
         pairs -= conflict
-    if space.reduced_dims or len(pairs) < space.rank - 1:
+    if len(pairs) < space.rank - 1 or (space.reduced_dims and not _has_odd_rows(space)):
         whole = {d for d, extent in enumerate(space.extents) if extent != 1}
         wide = [axes for axes in arrays if not of_whole_arrays or whole <= set(axes)]
         pairs = {pair for pair in pairs if not _hides_innermost(pair, pairs, wide, space)}
@@ -84,6 +86,11 @@ def _together(pair: Pair, structure: OpStructure, space: IterationSpace) -> bool
     reduced = {loops[loop] for loop in structure.reduction_loops}
     a, b = pair
     return (a in loops) == (b in loops) and (a in reduced) == (b in reduced)
+
+
+def _has_odd_rows(space: IterationSpace) -> bool:
+    """Whether all dimensions of static extent together have an odd number of elements."""
+    return prod(extent for extent in space.extents if extent is not None) % 2 == 1
 
 
 def _hides_innermost(pair: Pair, pairs: set[Pair], arrays: Sequence[Axes], space: IterationSpace) -> bool:

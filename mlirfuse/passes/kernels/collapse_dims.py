@@ -42,10 +42,10 @@ class FuseCollapseDims(Pass):
     Requires kernels on tensors, called by a host function. Two dimensions become one where every op loops over both or
     neither, reduces both or neither, and every array has them next to each other: a row of 64 by 80 elements that is
     reduced whole becomes a row of 5120, and batches of rows become rows. A dynamic dimension is not merged with the
-    innermost one, whose static extent determines the width of accesses. An extent that is computed with, as by a mean,
-    is a quotient of the merged one; of several that are merged, only the product is known. Non-contiguous arguments
-    keep dimensions that are not one in memory, and kernels with a schedule, which refers to the existing dimensions,
-    keep all.
+    innermost one, whose static extent determines the width of accesses, unless accesses are of single elements and one
+    dimension remains. An extent that is computed with, as by a mean, is a quotient of the merged one; of several that
+    are merged, only the product is known. Non-contiguous arguments keep dimensions that are not one in memory, and
+    kernels with a schedule, which refers to the existing dimensions, keep all.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<?x64x80xf32>) -> tensor<?xf32>      // sums over d1 and d2

@@ -94,3 +94,16 @@ def test_batches_are_rows() -> None:
         exact /= exact.sum(-1, keepdims=True)
         np.testing.assert_allclose(fused(x).get(), exact, rtol=2e-6)
     assert len(fused._compiled) == 2
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (5, 91), (33, 7, 11), (4099, 1023)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_all_of_odd_rows_is_reduced_as_one_row(shape: tuple[int, ...], dtype: Any) -> None:
+    def statistics(x: Any, y: Any, xp: Any = mf) -> Any:
+        difference = x.astype(xp.float32) - y.astype(xp.float32)
+        return xp.mean(difference * difference), xp.max(x), x * xp.mean(difference).astype(x.dtype)
+
+    x, y = random(*shape, dtype=dtype), random(*shape[::-1], dtype=dtype).reshape(shape)
+    expected = statistics(cupy.asnumpy(x), cupy.asnumpy(y), np)
+    for result, right in zip(mf.fuse(statistics)(x, y), expected, strict=True):
+        np.testing.assert_allclose(cupy.asnumpy(result), right, rtol=2e-3 if dtype == np.float16 else 2e-5, atol=1e-6)

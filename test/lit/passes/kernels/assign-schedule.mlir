@@ -323,13 +323,13 @@ func.func private @windows(%x: tensor<65536x2x112x2xf32>) -> tensor<65536x112xf3
 
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #outer = affine_map<(d0, d1, d2) -> (d0, d2)>
-// A tile is chosen for the extents that are expected: 32 heads fill none of 64. Where nothing is expected, extents are
+// A tile is chosen for the extents that are expected: 4 heads fill none of 32. Where nothing is expected, extents are
 // equal and large.
 // CHECK-LABEL: func.func private @expected
-// CHECK-SAME: tile = array<i64: {{[0-9]+}}, {{8|16|32}}, 64>
+// CHECK-SAME: tile = array<i64: {{[0-9]+}}, {{[124]}}, 64>
 // CHECK-LABEL: func.func private @unknown
-// CHECK-SAME: tile = array<i64: {{[0-9]+}}, {{64|128|256}}, 64>
-func.func private @expected(%x: tensor<?x?x64xbf16> {fuse.extent_hints = array<i64: 8192, 32, 0>}, %c: tensor<?x64xf32> {fuse.extent_hints = array<i64: 8192, 0>}) -> tensor<?x?x64xbf16> attributes {fuse.kernel} {
+// CHECK-SAME: tile = array<i64: {{[0-9]+}}, {{32|64|128|256}}, 64>
+func.func private @expected(%x: tensor<?x?x64xbf16> {fuse.extent_hints = array<i64: 65536, 4, 0>}, %c: tensor<?x64xf32> {fuse.extent_hints = array<i64: 65536, 0>}) -> tensor<?x?x64xbf16> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %m = tensor.dim %x, %c0 : tensor<?x?x64xbf16>
