@@ -114,6 +114,13 @@ def overlaps(xp: Any, a: Any, b: Any) -> Any:
     return shared / (sizes[0][:, None] + sizes[1][None, :] - shared)
 
 
+def decoded_boxes(xp: Any, a: Any, d: Any) -> Any:
+    """Corners of boxes, of those of anchors and of how far off these are, in their sizes."""
+    size = a[:, 2:] - a[:, :2]
+    centre, half = a[:, :2] + size * (0.5 + d[:, :2]), 0.5 * size * xp.exp(d[:, 2:])
+    return centre - half, centre + half
+
+
 def colours(xp: Any, x: Any, m: Any) -> Any:
     """Pixels (pixels, 3) by a matrix of 3 x 3, as a product."""
     return xp.matmul(x, m)

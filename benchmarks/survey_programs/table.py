@@ -408,6 +408,7 @@ def slices() -> Iterator[Program]:
     yield from sized(d, v.additive_attention, "q:bf16[B,M,D] k:bf16[B,N,D] w:f32[D]", "B=32 M=64 N=256 D=512")
     yield from sized(d, v.forces, "x:f32[N,3] m:f32+[N]", "N=8192")
     yield from sized(d, v.overlaps, "a:f32+[M,4] b:f32+[N,4]", "M=4096 N=8192")
+    yield from sized(d, v.decoded_boxes, "a:f32+[N,4] d:f32[N,4]", "N=4194304")
     yield from sized(d, v.colours, "x:f32[S,3] m:f32[3,3]", "S=8388608")
 
 
