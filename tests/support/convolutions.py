@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -19,6 +19,18 @@ PASSES = (
     (mf.conv3d, mf.conv3d_wgrad, mf.conv3d_dgrad),
 )
 """By the number of spatial dimensions, less one: the convolution, and the gradients of filters and of images."""
+
+
+PARTS_OF_GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
+    "largest of a column": lambda xp, y: xp.max(y, axis=1, keepdims=True),
+    "every second row": lambda xp, y: y[:, 1::2] - y[:, ::2],
+    "neighbours": lambda xp, y: y[:, :, 1:] - y[:, :, :-1],
+    "channels": lambda xp, y: y[..., 0] * y[..., 1],
+}
+"""Of images (n, h, w, c), with a NumPy-like namespace."""
+
+STRIDED_GRADIENTS = [((2, 8), 1, (2, 1)), ((4, 6), 3, (2, 2)), ((6, 4), 2, (3, 2))]
+"""Sizes of images, taps along each side, and strides."""
 
 
 @dataclass(frozen=True)

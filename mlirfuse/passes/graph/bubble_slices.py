@@ -13,6 +13,7 @@ from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import is_constant, structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view
+from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
@@ -195,6 +196,10 @@ def _computes(op: ir.Operation) -> bool:
 
 
 def _is_argument(value: ir.Value) -> bool:
-    """Whether a value is an argument, or a view of one."""
+    """Whether a value is an argument, or a view of one: its elements are in memory anyway."""
     op = defining_op(value)
-    return op is None or (is_host_view(op) and _is_argument(op.operands[0]))
+    return op is None or (_is_view(op) and _is_argument(op.operands[0]))
+
+
+def _is_view(op: ir.Operation) -> bool:
+    return is_host_view(op) or op.name == DEFINITION.full_name

@@ -14,6 +14,8 @@ from mlirfuse.analysis.loops.structure import reduces
 from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.copies import COPIED
+from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.support.affine_expressions import substituted
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase, ops_named
 from mlirfuse.tiling.tiles import index
@@ -74,8 +76,8 @@ def is_elementwise(op: ir.Operation) -> bool:
 class SlicedOps:
     """Slices of values: of an op's result by that op on slices of its operands, as far as ops are elementwise.
 
-    Reshapes, slices of slices, and filled arrays are followed too. Everything else is sliced itself. A slice that is
-    asked for twice is the same value.
+    Reshapes, slices of slices, and filled arrays are followed too. A slice of a gathered view is such a view of fewer
+    elements. Everything else is sliced itself. A slice that is asked for twice is the same value.
 
     Args:
         follows: which elementwise ops are computed on slices.
@@ -120,6 +122,12 @@ class SlicedOps:
 
     def _build(self, value: ir.Value, ranges: Ranges) -> ir.Value:
         op, sources = defining_op(value), self.sources(value, ranges)
+        if (
+            op is not None
+            and op.name == DEFINITION.full_name
+            and not any(len(g) > 1 for g in gather_of(op.attributes).basis)
+        ):
+            return _sliced_view(op, ranges)
         if op is None or sources is None:
             return self._slice(value, ranges)
         if op.name == SLICE:
@@ -173,6 +181,17 @@ class SlicedOps:
                 [part.count for part in parts],
                 [part.step for part in parts],
             ).result
+
+
+def _sliced_view(view: ir.Operation, ranges: Ranges) -> ir.Value:
+    """A slice of a gathered view, each of whose dimensions has one component, behind the view."""
+    gather = gather_of(view.attributes)
+    with ir.InsertionPoint.after(view), view.location:
+        parts = [part or Range(0, extent) for part, extent in zip(ranges, gather.components, strict=True)]
+        dims = [ir.AffineExpr.get_dim(d) * part.step + part.start for d, part in enumerate(parts)]
+        exprs = [substituted(expr.maybe_downcast(), dims) for expr in gather.map.results]
+        basis = tuple((part.count,) for part in parts)
+        return gathered_view(view.operands[0], Gather(basis, ir.AffineMap.get(len(dims), 0, exprs), gather.inside))
 
 
 def elements_of(value: ir.Value, ranges: Ranges, unknown: int) -> int:

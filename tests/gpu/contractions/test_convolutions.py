@@ -10,7 +10,18 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.target import TARGETS
 from tests.support.contractions.depthwise import kernel_of, of_filters, sliced_loops
-from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, random_programs, wgrad
+from tests.support.convolutions import (
+    PARTS_OF_GRADIENTS,
+    PASSES,
+    STRIDED_GRADIENTS,
+    Case,
+    dgrad,
+    forward,
+    integers,
+    random_case,
+    random_programs,
+    wgrad,
+)
 from tests.support.harnesses.compiling import specs_of
 
 cupy = pytest.importorskip("cupy")
@@ -249,3 +260,18 @@ def test_slices_of_channels(channels: int, taps: int, stride: int) -> None:
         result = fused(*on_device)
         np.testing.assert_array_equal(cupy.asnumpy(result).astype(np.float64), want)
         assert (result == fused(*on_device)).all()
+
+
+@pytest.mark.parametrize("name", PARTS_OF_GRADIENTS)
+@pytest.mark.parametrize(("sizes", "taps", "stride"), STRIDED_GRADIENTS)
+def test_parts_of_data_gradients(name: str, sizes: tuple[int, int], taps: int, stride: tuple[int, int]) -> None:
+    """With strides a gradient's pixels are gathered from their residue classes, of which slices are read."""
+    case = Case(2, sizes, 2, 3, (taps, taps), stride, ((0, 1), (1, 1)), (1, 1))
+    _, w, dy = (integers(np.random.default_rng(taps), shape, np.float32) for shape in case.shapes)
+    want = PARTS_OF_GRADIENTS[name](np, dgrad(case, dy.astype(np.int64), w.astype(np.int64)))
+
+    def part(dy: Any, w: Any) -> Any:
+        return PARTS_OF_GRADIENTS[name](mf, mf.conv2d_dgrad(dy, w, input_size=case.sizes, **case.parameters))
+
+    found = mf.fuse(part)(*map(cupy.asarray, (dy, w)))
+    np.testing.assert_array_equal(cupy.asnumpy(found).astype(np.float64), want)

@@ -130,6 +130,37 @@ func.func @costly(%x: tensor<4096x4096xf32>) -> tensor<4096x4092xf32> {
 
 // -----
 
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#mirrored = affine_map<(d0, d1) -> (d0 floordiv 2, -d1 + 511)>
+// A slice of a gathered view is a gathered view of fewer elements: no argument is a view of a view.
+// CHECK: #[[ODD:.*]] = affine_map<(d0, d1) -> (d0, -d1 + 511)>
+// CHECK-LABEL: func.func @gathered
+// CHECK: %[[V:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 32, 512>, map = #[[ODD]], ranks = array<i64: 1, 1>} : (tensor<64x512xf32>) -> tensor<32x512xf32>
+// CHECK-NOT: tensor.extract_slice
+// CHECK: linalg.generic {{.*}} ins(%[[V]] : tensor<32x512xf32>)
+func.func @gathered(%x: tensor<64x512xf32>) -> tensor<32x512xf32> {
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 64, 512>, map = #mirrored, ranks = array<i64: 1, 1>}
+      : (tensor<64x512xf32>) -> tensor<64x512xf32>
+  %e = tensor.empty() : tensor<64x512xf32>
+  %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%v : tensor<64x512xf32>) outs(%e : tensor<64x512xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = arith.mulf %p, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x512xf32>
+  %odd = tensor.extract_slice %h[1, 0] [32, 512] [2, 1] : tensor<64x512xf32> to tensor<32x512xf32>
+  %e2 = tensor.empty() : tensor<32x512xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%odd : tensor<32x512xf32>) outs(%e2 : tensor<32x512xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = arith.negf %p : f32
+    linalg.yield %s : f32
+  } -> tensor<32x512xf32>
+  return %y : tensor<32x512xf32>
+}
+
+// -----
+
 // REMARK: fuse-bubble-slices: declined: no result of an elementwise op is sliced
 func.func @argument(%x: tensor<64x512xf32>) -> tensor<64x256xf32> {
   %left = tensor.extract_slice %x[0, 0] [64, 256] [1, 1] : tensor<64x512xf32> to tensor<64x256xf32>
