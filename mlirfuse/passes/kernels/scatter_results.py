@@ -27,11 +27,11 @@ class FuseScatterResults(Pass):
     product, as an epilogue; what else they read is gathered, and a `fuse.scatter` puts their results in the view's
     order. Where the view is zero between the product's elements, as where filters are smaller than the stride, the ops
     run on zeros too, up to 15 for each element. The pass declines where the view's other elements are not the
-    product's, each one once (`analysis/memory/inverse_gathers.py`); where the view is read by several kernels, or its
-    reader is not elementwise, or returns or reads something in an order that no affine map gives; where an op would not
-    fit into the product's epilogue; and where neighbours of a row are apart in the result, or its runs of contiguous
-    elements are shorter than an access of 16 bytes. Where fusion is off (`fuse.operation`), only kernels of one
-    operation are fused.
+    product's, each one once (`analysis/memory/inverse_gathers.py`); where the view is read by several kernels, or the
+    result through other views as well; where its reader is not elementwise, or returns or reads something in an order
+    that no affine map gives; where an op would not fit into the product's epilogue; and where neighbours of a row are
+    apart in the result, or its runs of contiguous elements are shorter than an access of 16 bytes. Where fusion is off
+    (`fuse.operation`), only kernels of one operation are fused.
 
     ```mlir
     %0 = call @f_0(%dy, %w) : (...) -> tensor<4x6272x64xf16>

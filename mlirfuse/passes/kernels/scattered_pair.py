@@ -52,6 +52,8 @@ class ScatteredPair(KernelPair):
         passed = self.view.results[0]
         if len(list(passed.uses)) > 1:
             return "the view is read elsewhere as well"
+        if self.reshape is not None and len(list(self.reshape.results[0].uses)) > 1:
+            return "other views are read of the result"
         if any(value != passed and depends_on(value, self.first_call) for value in self.second_call.operands):
             return "the host computes on values that pass from one kernel to the other"
         try:

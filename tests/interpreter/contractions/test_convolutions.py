@@ -376,6 +376,21 @@ def test_parts_of_data_gradients(name: str, sizes: tuple[int, int], taps: int, s
     assert (run(part, dy, w) == want).all()
 
 
+def test_a_data_gradient_and_parts_of_it() -> None:
+    """Of which each is a view of the product's result of its own."""
+    case = Case(2, (21,), 4, 2, (1,), (2,), ((0, 0),), (2,))
+    _, w, dy = (integers(np.random.default_rng(0), shape, np.float32) for shape in case.shapes)
+
+    def gradient(dy: Any, w: Any) -> Any:
+        dx = mf.conv1d_dgrad(dy, w, input_size=case.sizes, **case.parameters)
+        return dx, mf.max(mf.min(dx, axis=0, keepdims=True), axis=-1)
+
+    want = dgrad(case, dy.astype(np.int64), w.astype(np.int64))
+    whole, part = mf.fuse(gradient, target="interpret")(dy, w)
+    assert (whole == want).all()
+    assert (part == want.min(0, keepdims=True).max(-1)).all()
+
+
 def statistics(x: Any, w: Any) -> Any:
     y = mf.conv2d(x, w, padding=1, dtype=mf.float32)
     return y, mf.sum(y, axis=(0, 1, 2)), mf.sum(y * y, axis=(0, 1, 2))
