@@ -25,14 +25,13 @@ from mlirfuse.support.rewriting import defining_op
 
 @dataclass(frozen=True)
 class FuseShareSlices(Pass):
-    """Passes an array in place of the first of its slices of every second, third, ... element, or of few neighbours
-    in each row, and reads all from it.
+    """Passes an array in place of the first of its slices of components or short parts of rows, and reads all from it.
 
     Requires tile programs with layouts and their calls, before `fuse-distribute`. The components of an interleaved
-    array, such as the pairs of a rotary embedding or the channels of pixels, are arguments of their own, elements
-    apart; so are the corners of boxes. As `memref.subview`s of one argument, loads of neighbours are known to be
-    neighbours (`fuse-merge-loads`). Neighbours are few where they are less than an access may have: longer parts of
-    rows are runs of memory by themselves.
+    array, every second, third, ... element of it, such as the pairs of a rotary embedding or the channels of pixels,
+    are arguments of their own; so are few neighbours in each row, such as the corners of boxes. As `memref.subview`s
+    of one argument, loads of neighbours are known to be neighbours (`fuse-merge-loads`). Neighbours are few where they
+    are less than an access may have: longer parts of rows are runs of memory by themselves.
     The other arguments stay, for their extents at most. Declines for arrays that are not contiguous, slices of other
     axes, and arguments that are not only read tile by tile.
 

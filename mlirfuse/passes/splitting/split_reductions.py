@@ -23,6 +23,7 @@ from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.support.rewriting import erase
@@ -98,7 +99,7 @@ class FuseSplitReductions(Pass):
             return f"its reductions are no kernel of their own: {error.message}"
         finally:
             erase(copy)
-        if apart >= together:
+        if apart * RESOLUTION >= together:
             return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
         return None
 

@@ -161,7 +161,7 @@ PING_PONG_CASES = [
     ({"persistent": False}, {}, "consumer groups alternate over the tiles of a persistent grid"),
     ({"consumer_groups": 3}, {}, "3 consumer groups of 128 threads: there are 2 at most, of 128"),
     ({"consumer_groups": 0}, {}, "consumer groups must be at least 1"),
-    ({"split": 2}, {}, "a persistent grid has no splits: its blocks are on different tiles"),
+    ({"split": 2}, {}, "a persistent grid has no splits but of its last tiles: its blocks are on different tiles"),
     ({}, {"accumulator_bytes": 4}, "reductions in the epilogue cannot be combined"),
 ]
 

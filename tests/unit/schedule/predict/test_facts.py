@@ -50,7 +50,11 @@ COPY = Problem((1 << 26,), frozenset(), 0, 4, 8, 4, instructions=1.0)
 WORK = Work(
     blocks=4096, cluster=1, threads=256, resident=8, sms=132, read=1e8, written=1e8, l2_read=1e8, l2_written=1e8
 )
-MORE = [f.name for f in fields(Work) if f.name not in ("cluster", "threads", "resident", "sms", "ahead", "blocks")]
+MORE = [
+    f.name
+    for f in fields(Work)
+    if f.name not in ("cluster", "threads", "resident", "sms", "ahead", "blocks", "streams")
+]
 
 
 def row(warps: int = 8, repeats: int = 2, cluster: int = 1) -> Schedule:
