@@ -25,7 +25,7 @@ from mlir import ir
 
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.base import SINGLE, OpDefinition
-from mlirfuse.support.affine_expressions import bounds, coefficients, largest, used_dims
+from mlirfuse.support.affine_expressions import bounds, coefficients, largest, substituted, used_dims
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.strides import row_major
 
@@ -69,6 +69,20 @@ class Gather:
     def dims(self) -> tuple[int, ...]:
         """The dimension of the view that each component numbers."""
         return tuple(dim for dim, group in enumerate(self.basis) for _ in group)
+
+    @property
+    def joins_components(self) -> bool:
+        """Whether a dimension of the view is numbered by several components."""
+        return any(len(group) != 1 for group in self.basis)
+
+    def selected(self, outer: Gather) -> Gather:
+        """What a view of the view has of the source.
+
+        Args:
+            outer: from the view's dimensions, which join no components; it does not leave the view.
+        """
+        results = [substituted(expr, list(outer.map.results)) for expr in self.map.results]
+        return Gather(outer.basis, ir.AffineMap.get(len(outer.components), 0, results), self.inside)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -276,7 +276,7 @@ class Distributor:
         else:
             self._loop_barriers.add(warps)
 
-    def finish(self) -> None:
+    def emit_deferred(self) -> None:
         """Emits what had to wait for all of the kernel's code."""
         self.flush()
         self._loop_barriers.settle(self._thread, self.layout.threads // WARP)

@@ -39,7 +39,7 @@ def inverse(gather: Gather, groups: Sequence[Sequence[int]]) -> Positions | str:
         groups: for each dimension of the result's source, the extents of its components: together those of the view's
             source.
     """
-    if any(len(group) != 1 for group in gather.basis):
+    if gather.joins_components:
         return "dimensions of the gathered view are joined"
     extents, shape = gather.components, [extent for group in groups for extent in group]
     found: dict[int, list[tuple[ir.AffineExpr, ir.AffineExpr]]] = {}

@@ -165,7 +165,7 @@ def _undivided(known: dict[str, ir.Attribute]) -> Gather | None:
     if GATHER not in known or "strides" in ir.DictAttr(known[GATHER]):
         return None
     gather = gather_of(ir.DictAttr(known[GATHER]))
-    return None if any(len(group) != 1 for group in gather.basis) or gather.inside else gather
+    return None if gather.joins_components or gather.inside else gather
 
 
 def _access(

@@ -31,10 +31,7 @@ def may_permute_result(kernel: ir.Operation) -> bool:
     returned = list(body(kernel)[-1].operands)
     if len(returned) != 1 or not ir.RankedTensorType(returned[0].type).has_static_shape:
         return False
-    maker = defining_op(returned[0])
-    if maker is None or maker.name != "linalg.generic" or len(maker.results) != 1:
-        return False
-    return _has_plain_init(maker) and len(list(returned[0].uses)) == 1
+    return _is_computed(returned[0]) and len(list(returned[0].uses)) == 1
 
 
 def permute_result(kernel: ir.Operation, order: Sequence[int]) -> None:
@@ -66,10 +63,7 @@ def _in_its_order(result: ir.Value) -> list[ir.Value]:
 
 def _is_inside(value: ir.Value) -> bool:
     """Whether only `linalg.generic`s compute and read a value, by projections, and none starts from it."""
-    maker = defining_op(value)
-    if maker is None or maker.name != "linalg.generic" or len(maker.results) != 1 or not _has_plain_init(maker):
-        return False
-    return all(_may_permute_read(use.owner.operation, use.operand_number) for use in value.uses)
+    return _is_computed(value) and all(_may_permute_read(u.owner.operation, u.operand_number) for u in value.uses)
 
 
 def _may_permute_read(op: ir.Operation, operand: int) -> bool:
@@ -78,7 +72,11 @@ def _may_permute_read(op: ir.Operation, operand: int) -> bool:
     return bool(ir.ArrayAttr(op.attributes["indexing_maps"])[operand].value.is_projected_permutation)
 
 
-def _has_plain_init(maker: ir.Operation) -> bool:
+def _is_computed(value: ir.Value) -> bool:
+    """Whether a `linalg.generic` computes a value alone, from nothing or from one number."""
+    maker = defining_op(value)
+    if maker is None or maker.name != "linalg.generic" or len(maker.results) != 1:
+        return False
     init = defining_op(maker.operands[len(maker.operands) - 1])
     return init is not None and init.name in ("tensor.empty", "linalg.fill")
 

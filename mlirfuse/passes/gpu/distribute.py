@@ -124,7 +124,7 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
                 gpu.BlockIdOp(gpu.Dimension.x).result, layout.cluster
             )
             d.distribute_all([inner.operation for inner in forall.regions[0].blocks[0].operations][:-1])
-        d.finish()
+        d.emit_deferred()
         gpu.ReturnOp([])
     if d.depth_first:
         _order_reads(function.operation)

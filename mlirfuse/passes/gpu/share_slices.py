@@ -31,9 +31,9 @@ class FuseShareSlices(Pass):
     array, every second, third, ... element of it, such as the pairs of a rotary embedding or the channels of pixels,
     are arguments of their own; so are few neighbours in each row, such as the corners of boxes. As `memref.subview`s
     of one argument, loads of neighbours are known to be neighbours (`fuse-merge-loads`). Neighbours are few where they
-    are less than an access may have: longer parts of rows are runs of memory by themselves.
-    The other arguments stay, for their extents at most. Declines for arrays that are not contiguous, slices of other
-    axes, and arguments that are not only read tile by tile.
+    are less than an access may have: longer parts of rows are runs of memory by themselves. The other arguments stay,
+    for their extents at most. Declines for arrays that are not contiguous, slices of other axes, and arguments that are
+    not only read tile by tile.
 
     ```mlir
     %a = tensor.extract_slice %x[0, 0] [64, 32] [1, 2] : tensor<64x64xf32> to tensor<64x32xf32>

@@ -85,7 +85,7 @@ def _obstacle(view: ir.Operation) -> str | None:
 
 def is_whole_selection(gather: Gather, shape: Sequence[int]) -> bool:
     """Whether a view is one of undivided indices, stays inside of a source of that shape, and is no larger than it."""
-    if gather.inside or any(len(group) != 1 for group in gather.basis) or prod(gather.shape) > prod(shape):
+    if gather.inside or gather.joins_components or prod(gather.shape) > prod(shape):
         return False
     return all(gather.is_inside(axis, extent) for axis, extent in enumerate(shape))
 
@@ -136,7 +136,7 @@ def is_composable(value: ir.Value) -> bool:
     if maker is None or maker.name != DEFINITION.full_name:
         return True
     inner = gather_of(maker.attributes)
-    return not inner.inside and all(len(group) == 1 for group in inner.basis)
+    return not inner.inside and not inner.joins_components
 
 
 def view_of(value: ir.Value, gather: Gather) -> ir.Value:
@@ -144,9 +144,7 @@ def view_of(value: ir.Value, gather: Gather) -> ir.Value:
     maker = defining_op(value)
     if maker is None or maker.name != DEFINITION.full_name or not is_composable(value):
         return gathered_view(value, gather)
-    inner = gather_of(maker.attributes)
-    results = [substituted(expr, list(gather.map.results)) for expr in inner.map.results]
-    return gathered_view(maker.operands[0], Gather(gather.basis, ir.AffineMap.get(len(gather.components), 0, results)))
+    return gathered_view(maker.operands[0], gather_of(maker.attributes).selected(gather))
 
 
 def _repeated(

@@ -15,7 +15,6 @@ from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.support.affine_expressions import substituted
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase, ops_named
 from mlirfuse.tiling.tiles import index
@@ -122,12 +121,10 @@ class SlicedOps:
 
     def _build(self, value: ir.Value, ranges: Ranges) -> ir.Value:
         op, sources = defining_op(value), self.sources(value, ranges)
-        if (
-            op is not None
-            and op.name == DEFINITION.full_name
-            and not any(len(g) > 1 for g in gather_of(op.attributes).basis)
-        ):
-            return _sliced_view(op, ranges)
+        if op is not None and op.name == DEFINITION.full_name:
+            gather = gather_of(op.attributes)
+            if not gather.joins_components:
+                return self._view(op, gather, ranges)
         if op is None or sources is None:
             return self._slice(value, ranges)
         if op.name == SLICE:
@@ -159,6 +156,12 @@ class SlicedOps:
         copy.erase()
         return new.results[0]
 
+    def _view(self, view: ir.Operation, gather: Gather, ranges: Ranges) -> ir.Value:
+        """The gathered view of a slice of another one, right behind it."""
+        parts = [own or Range(0, extent) for own, extent in zip(ranges, gather.components, strict=True)]
+        with ir.InsertionPoint.after(view), view.location:
+            return gathered_view(view.operands[0], gather.selected(gather_of_ranges(parts)))
+
     def _slice(self, value: ir.Value, ranges: Ranges) -> ir.Value:
         """A `tensor.extract_slice`, right behind the value."""
         op = defining_op(value)
@@ -183,15 +186,10 @@ class SlicedOps:
             ).result
 
 
-def _sliced_view(view: ir.Operation, ranges: Ranges) -> ir.Value:
-    """A slice of a gathered view, each of whose dimensions has one component, behind the view."""
-    gather = gather_of(view.attributes)
-    with ir.InsertionPoint.after(view), view.location:
-        parts = [part or Range(0, extent) for part, extent in zip(ranges, gather.components, strict=True)]
-        dims = [ir.AffineExpr.get_dim(d) * part.step + part.start for d, part in enumerate(parts)]
-        exprs = [substituted(expr.maybe_downcast(), dims) for expr in gather.map.results]
-        basis = tuple((part.count,) for part in parts)
-        return gathered_view(view.operands[0], Gather(basis, ir.AffineMap.get(len(dims), 0, exprs), gather.inside))
+def gather_of_ranges(parts: Sequence[Range]) -> Gather:
+    """The gather of a slice as a view, by what it has of each axis."""
+    places = [ir.AffineExpr.get_dim(axis) * part.step + part.start for axis, part in enumerate(parts)]
+    return Gather(tuple((part.count,) for part in parts), ir.AffineMap.get(len(parts), 0, places))
 
 
 def elements_of(value: ir.Value, ranges: Ranges, unknown: int) -> int:

@@ -87,7 +87,7 @@ def _unroll(structure: OpStructure) -> str | None:
     start = defining_op(op.operands[2])
     if left is None or right is None or start is None or start.name != "linalg.fill":
         return ""
-    if any(len(group) != 1 for group in gather.basis):
+    if gather.joins_components:
         return "the view has joined dimensions"
     extents = _extents(structure)
     wide = {loop for loop, extent in enumerate(extents) if extent > 1}

@@ -12,8 +12,8 @@ from mlir import ir
 from mlirfuse.analysis.kernels import argument_attributes, body, host_functions
 from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.dialect.attributes import OPERATION, STRIDES
-from mlirfuse.dialect.gathered_view import Gather, gathered_view
-from mlirfuse.passes.graph.sliced_ops import SLICE, Range, Ranges, slices_of
+from mlirfuse.dialect.gathered_view import gathered_view
+from mlirfuse.passes.graph.sliced_ops import SLICE, Range, gather_of_ranges, slices_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase
 
@@ -58,17 +58,17 @@ class FuseWindowSlices(Pass):
                     remarks.applied(self, f"{len(group)} slices are windows of one array", function)
 
 
-def _groups(source: ir.Value) -> Iterator[dict[ir.Operation, Ranges]]:
+def _groups(source: ir.Value) -> Iterator[dict[ir.Operation, list[Range]]]:
     """Slices of a value that have equally many elements, equally far apart, along each axis."""
-    found: dict[tuple[tuple[int, int] | None, ...], dict[ir.Operation, Ranges]] = {}
+    found: dict[tuple[tuple[int, int] | None, ...], dict[ir.Operation, list[Range]]] = {}
     shape = ir.RankedTensorType(source.type).shape
     for op, ranges in slices_of(source):
         parts = [own or Range(0, extent) for own, extent in zip(ranges, shape, strict=True)]
-        found.setdefault(tuple((part.count, part.step) for part in parts), {})[op] = tuple(parts)
+        found.setdefault(tuple((part.count, part.step) for part in parts), {})[op] = parts
     yield from found.values()
 
 
-def _obstacle(function: ir.Operation, source: ir.Value, group: dict[ir.Operation, Ranges]) -> str | None:
+def _obstacle(function: ir.Operation, source: ir.Value, group: dict[ir.Operation, list[Range]]) -> str | None:
     """Why slices should not become windows, or None."""
     type_ = ir.RankedTensorType(source.type)
     if not type_.has_static_shape:
@@ -90,11 +90,9 @@ def _obstacle(function: ir.Operation, source: ir.Value, group: dict[ir.Operation
     return None
 
 
-def _replace(op: ir.Operation, parts: Sequence[Range | None]) -> None:
+def _replace(op: ir.Operation, parts: Sequence[Range]) -> None:
     """Makes a slice a gathered view."""
-    exprs = [ir.AffineExpr.get_dim(d) * part.step + part.start for d, part in enumerate(parts) if part is not None]
-    basis = tuple((part.count,) for part in parts if part is not None)
     with ir.InsertionPoint(op), op.location:
-        view = gathered_view(op.operands[0], Gather(basis, ir.AffineMap.get(len(basis), 0, exprs)))
+        view = gathered_view(op.operands[0], gather_of_ranges(parts))
     op.results[0].replace_all_uses_with(view)
     erase(op)

@@ -253,7 +253,7 @@ def _through(
     """
     maker, known = defining_op(view), ir.DictAttr(attributes[GATHER])
     gather = gather_of(known)
-    if maker is None or any(len(group) != 1 for group in gather.basis):
+    if maker is None or gather.joins_components:
         raise UnfitError("the reading kernel reads another gathered view, whose dimensions are joined")
     source = {name: value for name, value in attributes.items() if name == ALIGN}
     if "strides" in known:

@@ -26,9 +26,9 @@ class FuseFlattenTiles(Pass):
 
     Requires tile programs whose schedule has `flat`. Rows of odd lengths start at any address, but a tile of whole rows
     is one run of memory, which threads move in whole vectors, through shared memory (`fuse.flat`). The reads of a block
-    are moved next to the first, so that they share a barrier. An array takes part
-    that is an argument, contiguous, aligned to 16 bytes, and varies along the whole tile; other arrays are accessed as
-    they lie, and so are ops with a layout.
+    are moved next to the first, so that they share a barrier. An array takes part that is an argument, contiguous,
+    aligned to 16 bytes, and varies along the whole tile; other arrays are accessed as they lie, and so are ops with a
+    layout.
 
     ```mlir
     %0 = vector.transfer_read %x[%n, %c, %c0], %pad : memref<?x?x49xf16>, vector<1x32x49xf16>
