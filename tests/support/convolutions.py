@@ -29,9 +29,6 @@ PARTS_OF_GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 """Of images (n, h, w, c), with a NumPy-like namespace."""
 
-STRIDED_GRADIENTS = [((2, 8), 1, (2, 1)), ((4, 6), 3, (2, 2)), ((6, 4), 2, (3, 2))]
-"""Sizes of images, taps along each side, and strides."""
-
 
 @dataclass(frozen=True)
 class Case:
@@ -68,6 +65,13 @@ class Case:
     def parameters(self) -> dict[str, Any]:
         """Keyword arguments of the convolution."""
         return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
+
+
+STRIDED_GRADIENTS = [
+    Case(2, sizes, 2, 3, (taps, taps), stride, ((0, 1), (1, 1)), (1, 1))
+    for sizes, taps, stride in (((2, 8), 1, (2, 1)), ((4, 6), 3, (2, 2)), ((6, 4), 2, (3, 2)))
+]
+"""Whose pixels are gathered from their residue classes."""
 
 
 def _taps(case: Case) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
@@ -118,6 +122,11 @@ def dgrad(case: Case, dy: np.ndarray, w: np.ndarray) -> np.ndarray:
         padded[(slice(None), *pixels)] += np.einsum("...gk,gkc->...gc", grads, part)
     inside = tuple(slice(before, before + n) for (before, _), n in zip(case.padding, case.sizes, strict=True))
     return padded[(slice(None), *inside)].reshape(case.shapes[0])
+
+
+def part_of_gradient(name: str, case: Case, dy: Any, w: Any) -> Any:
+    """One of `PARTS_OF_GRADIENTS` of a data gradient in two dimensions, to be fused."""
+    return PARTS_OF_GRADIENTS[name](mf, mf.conv2d_dgrad(dy, w, input_size=case.sizes, **case.parameters))
 
 
 def random_case(rng: np.random.Generator, rank: int = 2, largest: int = 7) -> Case:

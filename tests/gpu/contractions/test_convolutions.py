@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.support.convolutions import (
     dgrad,
     forward,
     integers,
+    part_of_gradient,
     random_case,
     random_programs,
     wgrad,
@@ -263,15 +265,10 @@ def test_slices_of_channels(channels: int, taps: int, stride: int) -> None:
 
 
 @pytest.mark.parametrize("name", PARTS_OF_GRADIENTS)
-@pytest.mark.parametrize(("sizes", "taps", "stride"), STRIDED_GRADIENTS)
-def test_parts_of_data_gradients(name: str, sizes: tuple[int, int], taps: int, stride: tuple[int, int]) -> None:
+@pytest.mark.parametrize("case", STRIDED_GRADIENTS, ids=str)
+def test_parts_of_data_gradients(name: str, case: Case) -> None:
     """With strides a gradient's pixels are gathered from their residue classes, of which slices are read."""
-    case = Case(2, sizes, 2, 3, (taps, taps), stride, ((0, 1), (1, 1)), (1, 1))
-    _, w, dy = (integers(np.random.default_rng(taps), shape, np.float32) for shape in case.shapes)
+    _, w, dy = (integers(np.random.default_rng(case.taps[0]), shape, np.float32) for shape in case.shapes)
     want = PARTS_OF_GRADIENTS[name](np, dgrad(case, dy.astype(np.int64), w.astype(np.int64)))
-
-    def part(dy: Any, w: Any) -> Any:
-        return PARTS_OF_GRADIENTS[name](mf, mf.conv2d_dgrad(dy, w, input_size=case.sizes, **case.parameters))
-
-    found = mf.fuse(part)(*map(cupy.asarray, (dy, w)))
+    found = mf.fuse(partial(part_of_gradient, name, case))(*map(cupy.asarray, (dy, w)))
     np.testing.assert_array_equal(cupy.asnumpy(found).astype(np.float64), want)

@@ -21,9 +21,7 @@ from mlirfuse.schedule.problem import Problem
 from mlirfuse.target import TARGETS
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.convolutions import (
-    PARTS_OF_GRADIENTS,
     PASSES,
-    STRIDED_GRADIENTS,
     Case,
     dgrad,
     forward,
@@ -360,35 +358,6 @@ def test_runs_of_pixels_of_any_residue_classes(seed: int) -> None:
         gpu = module_at("gpu", gradient, specs_of([dy, w]), {name: schedule})
         (found,) = interpreter.run(gpu, "gradient", [dy, w], order="random", seed=seed)
         assert (found.astype(np.int64) == want).all(), schedule.layout.run
-
-
-@pytest.mark.parametrize("name", PARTS_OF_GRADIENTS)
-@pytest.mark.parametrize(("sizes", "taps", "stride"), STRIDED_GRADIENTS)
-def test_parts_of_data_gradients(name: str, sizes: tuple[int, int], taps: int, stride: tuple[int, int]) -> None:
-    """With strides a gradient's pixels are gathered from their residue classes, of which slices are read."""
-    case = Case(2, sizes, 2, 3, (taps, taps), stride, ((0, 1), (1, 1)), (1, 1))
-    _, w, dy = (integers(np.random.default_rng(taps), shape, np.float32) for shape in case.shapes)
-    want = PARTS_OF_GRADIENTS[name](np, dgrad(case, dy.astype(np.int64), w.astype(np.int64)))
-
-    def part(dy: Any, w: Any) -> Any:
-        return PARTS_OF_GRADIENTS[name](mf, mf.conv2d_dgrad(dy, w, input_size=case.sizes, **case.parameters))
-
-    assert (run(part, dy, w) == want).all()
-
-
-def test_a_data_gradient_and_parts_of_it() -> None:
-    """Of which each is a view of the product's result of its own."""
-    case = Case(2, (21,), 4, 2, (1,), (2,), ((0, 0),), (2,))
-    _, w, dy = (integers(np.random.default_rng(0), shape, np.float32) for shape in case.shapes)
-
-    def gradient(dy: Any, w: Any) -> Any:
-        dx = mf.conv1d_dgrad(dy, w, input_size=case.sizes, **case.parameters)
-        return dx, mf.max(mf.min(dx, axis=0, keepdims=True), axis=-1)
-
-    want = dgrad(case, dy.astype(np.int64), w.astype(np.int64))
-    whole, part = mf.fuse(gradient, target="interpret")(dy, w)
-    assert (whole == want).all()
-    assert (part == want.min(0, keepdims=True).max(-1)).all()
 
 
 def statistics(x: Any, w: Any) -> Any:
