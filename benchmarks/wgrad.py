@@ -105,6 +105,26 @@ OTHERS = (
     Layer("resnext50", 32, 56, 128, 128, 3, 1, 1, 32),
 )
 
+NARROW = (
+    Layer("yolov8n", 16, 320, 16, 32, 3, 2),
+    Layer("yolov8n", 16, 160, 32, 32, 3),
+    Layer("hrnet-w18", 32, 56, 18, 18, 3),
+    Layer("hrnet-w48", 16, 64, 48, 48, 3),
+    Layer("hrnet-w48", 16, 32, 96, 96, 3),
+    Layer("efficientnet-v2-s", 32, 192, 24, 24, 3),
+    Layer("efficientnet-v2-s", 32, 96, 48, 192, 3),
+    Layer("densenet121", 32, 28, 128, 32, 3),
+    Layer("unet", 4, 256, 32, 32, 3),
+    Layer("googlenet", 64, 28, 96, 128, 3),
+    Layer("googlenet", 64, 28, 16, 32, 5),
+    Layer("shufflenet-v2", 64, 28, 58, 58, 1),
+    Layer("mobilenet-v2", 64, 224, 3, 32, 3, 2),
+    Layer("vgg16", 32, 224, 3, 64, 3),
+    Layer("alexnet", 128, 224, 3, 64, 11, 4, padding=2),
+    Layer("segformer-b0", 16, 512, 3, 32, 7, 4),
+)
+"""Few channels: images, and widths that fill no line of 128 bytes."""
+
 DEPTHWISE = (
     Layer("convnext-t", 64, 56, 96, 96, 7, groups=96),
     Layer("convnext-t", 64, 14, 384, 384, 7, groups=384),
@@ -284,13 +304,13 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
 def main() -> None:
     """Runs the layers that the options choose."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", default="resnet,others,depthwise,grouped")
+    parser.add_argument("--layers", default="resnet,others,narrow,depthwise,grouped")
     parser.add_argument("--passes", default=",".join(PASSES))
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=95, help="no new rows are awaited after that")
     parser.add_argument("--out", type=Path, default=Path("wgrad.json"))
     options = parser.parse_args()
-    sets = {"resnet": RESNET, "others": OTHERS, "depthwise": DEPTHWISE, "grouped": GROUPED}
+    sets = {"resnet": RESNET, "others": OTHERS, "narrow": NARROW, "depthwise": DEPTHWISE, "grouped": GROUPED}
     jobs = [
         (layer, which)
         for which in options.passes.split(",")

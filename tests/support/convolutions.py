@@ -211,3 +211,14 @@ def _same_padding(case: Case) -> Pads:
         for n, r, d, s in zip(case.sizes, case.taps, case.dilation, case.stride, strict=True)
     ]
     return tuple((n // 2, n - n // 2) for n in sums)
+
+
+def passes(case: Case, dtype: Any) -> dict[str, tuple[Callable[..., Any], tuple[int, int], Callable[..., np.ndarray]]]:
+    """Each pass: the function, which of x, w and dy it takes, and its reference, which computes in whole numbers."""
+    p = case.parameters | {"dtype": dtype}
+    convolve, of_filters, of_images = PASSES[len(case.sizes) - 1]
+    return {
+        "forward": (lambda x, w: convolve(x, w, **p), (0, 1), forward),
+        "wgrad": (lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p), (0, 2), wgrad),
+        "dgrad": (lambda dy, w: of_images(dy, w, input_size=case.sizes, **p), (2, 1), dgrad),
+    }

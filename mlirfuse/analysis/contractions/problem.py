@@ -194,10 +194,10 @@ def _is_check(kernel: ir.Operation, argument: ir.Value) -> bool:
 
 def _windows(
     kernel: ir.Operation, operand: ContractionOperand, dim: int, batch: Sequence[int]
-) -> tuple[int, int] | None:
-    """Of an operand that is a gathered view the elements of its source that one product reads, and those along a
-    dimension of the operand that do not read again what others read; None for other operands, and views in which the
-    dimension is none.
+) -> tuple[int, int, int] | None:
+    """Of an operand that is a gathered view the elements of its source that one product reads; those along a dimension
+    of the operand that do not read again what others read; and the bytes of the source's rows, if it reads past their
+    end, else 0. None for other operands, and views in which the dimension is none.
     """
     attributes = _attributes(kernel, operand.source)
     if GATHER not in attributes or dim not in operand.axes:
@@ -205,7 +205,11 @@ def _windows(
     entries = ir.DictAttr(attributes[GATHER])
     source, gather = ir.RankedTensorType(ir.TypeAttr(entries["source"]).value), gather_of(entries)
     parts = prod(gather.parts(operand.axes.index(d), source.shape) for d in batch if d in operand.axes)
-    return prod(source.shape) // parts, gather.period(operand.axes.index(dim))
+    row = source.shape[-1]
+    last = gather.map.results[-1]
+    is_padded = any(last == ir.AffineExpr.get_dim(c) and n > row for c, n in enumerate(gather.components))
+    row_bytes = row * from_mlir(source.element_type).bytes if is_padded else 0
+    return prod(source.shape) // parts, gather.period(operand.axes.index(dim)), row_bytes
 
 
 def _longest_step(kernel: ir.Operation, argument: ir.Value) -> int:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import reduces
-from mlirfuse.passes.groups.group_trials import least_microseconds, microseconds_of
 from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, grouped_sum, is_view
+from mlirfuse.passes.groups.lines import line_of
 from mlirfuse.passes.groups.merged_groups import MergedGroups
+from mlirfuse.passes.groups.sum_trials import least_microseconds, microseconds_of
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.model.machine import SWIZZLE_BYTES
-from mlirfuse.support.dtypes import from_mlir
 
 Merge = tuple[int, int]
 """How many groups become one, and the elements of gathered views of which each of these has whole runs."""
@@ -103,7 +103,7 @@ def merges(found: GroupedSum) -> Iterator[Merge]:
     copied = any(number == found.block and is_view(value) for number, value in operands)
     divisors = [n for n in range(1, found.groups + 1) if found.groups % n == 0]
     for merged, wider in zip(divisors, [*divisors[1:], None], strict=True):
-        lines = [(found.extents[loop], _line(value)) for loop, value in views]
+        lines = [(found.extents[loop], line_of(value)) for loop, value in views]
         narrow = all(merged * extent <= line or merged * extent % line == 0 for extent, line in lines)
         if narrow and (merged > 1 or copied):
             yield merged, 1
@@ -113,16 +113,18 @@ def merges(found: GroupedSum) -> Iterator[Merge]:
                 yield merged, line
 
 
-def _line(value: ir.Value) -> int:
-    return SWIZZLE_BYTES // from_mlir(ir.RankedTensorType(value.type).element_type).bytes
+def _merge_copy(merge: Merge, op: ir.Operation) -> None:
+    alone = grouped_sum(op)
+    assert isinstance(alone, GroupedSum)  # as the original is
+    MergedGroups(alone, *merge).apply()
 
 
 def fastest(module: ir.Operation, function: ir.Operation, found: GroupedSum) -> tuple[Merge | None, str]:
     """The merge with the least predicted time, None for the groups as they are; and the times in words."""
-    times: dict[Merge | None, float] = {None: microseconds_of(module, function, found, None)}
+    times: dict[Merge | None, float] = {None: microseconds_of(module, function, found.op)}
     for merge in merges(found):
-        if least_microseconds(module, found, merge) < min(times.values()):
-            times[merge] = microseconds_of(module, function, found, merge)
+        if least_microseconds(module, found.op, MergedGroups(found, *merge).extents) < min(times.values()):
+            times[merge] = microseconds_of(module, function, found.op, partial(_merge_copy, merge))
     best = min(times, key=lambda merge: times[merge])
     rest = [time for merge, time in times.items() if merge is not None]
     merged = f", {min(rest):.1f} us merged" if rest else ""

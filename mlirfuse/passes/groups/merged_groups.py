@@ -8,12 +8,11 @@ from mlir import ir
 from mlir.dialects import linalg, tensor
 
 from mlirfuse.analysis.loops.maps import projection
-from mlirfuse.analysis.memory.host_views import RESHAPES
-from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gathered_view
+from mlirfuse.dialect.gathered_view import Gather, gathered_view
 from mlirfuse.passes.graph.collapsed_epilogues import copy_body
 from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, cast_of, is_view, view_of
 from mlirfuse.passes.groups.merged_results import MergedResult
-from mlirfuse.passes.groups.regrouping import copy_of, elementwise, regrouped
+from mlirfuse.passes.groups.regrouping import copy_of, elementwise, erase_views, regrouped
 from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
 from mlirfuse.support.rewriting import defining_op, erase
 
@@ -54,7 +53,7 @@ class MergedGroups:
         for each in reversed(chain):
             erase(each)
         for operand in old_operands:
-            _erase_views(operand)
+            erase_views(operand)
 
     def _axes(self, number: int) -> list[int | None]:
         """The loops of an array's axes, without that of a single group."""
@@ -140,15 +139,6 @@ class MergedGroups:
         new = linalg.GenericOp([init.type], list(operands), [init], ir.ArrayAttr.get(maps), iterators)
         copy_body(op, new.operation)
         return new
-
-
-def _erase_views(value: ir.Value) -> None:
-    """Erases the views that make a value, as far as nobody reads them."""
-    maker = defining_op(value)
-    if maker is not None and maker.name in (DEFINITION.full_name, *RESHAPES) and not list(value.uses):
-        source = maker.operands[0]
-        erase(maker)
-        _erase_views(source)
 
 
 def _dim(position: int) -> ir.AffineExpr:

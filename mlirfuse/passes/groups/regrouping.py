@@ -1,4 +1,4 @@
-"""Views of values whose groups are counted otherwise, and copies of such views."""
+"""Views of values whose groups are counted otherwise, copies of such views, and their end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from math import prod
 from mlir import ir
 from mlir.dialects import linalg, tensor
 
+from mlirfuse.analysis.memory.host_views import RESHAPES
+from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, copy_body
 from mlirfuse.support.reshapes import reassociation
-from mlirfuse.support.rewriting import defining_op
+from mlirfuse.support.rewriting import defining_op, erase
 
 
 def regrouped(value: ir.Value, run: range, extents: Sequence[int]) -> ir.Value:
@@ -52,6 +54,15 @@ def elementwise(op: ir.Operation, value: ir.Value) -> ir.Value:
     new = _pointwise(value, ir.RankedTensorType(op.results[0].type).element_type)
     copy_body(op, new.operation)
     return new.results[0]
+
+
+def erase_views(value: ir.Value) -> None:
+    """Erases the views that make a value, as far as nobody reads them."""
+    maker = defining_op(value)
+    if maker is not None and maker.name in (DEFINITION.full_name, *RESHAPES) and not list(value.uses):
+        source = maker.operands[0]
+        erase(maker)
+        erase_views(source)
 
 
 def _pointwise(value: ir.Value, element: ir.Type) -> linalg.GenericOp:

@@ -261,7 +261,7 @@ class ContractionGrid:
         whole, window = extent * size * self.problem.summed, self.swapped(*self.problem.windows)[side]
         if window is None:
             return whole
-        elements, period = window
+        elements, period, _ = window
         waves = ceil(self.counts[side] / self.wave[side])
         return min(whole, elements * size * min(waves, max(1.0, extent / period)))
 

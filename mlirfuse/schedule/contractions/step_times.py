@@ -22,6 +22,9 @@ others), which the power limit slows."""
 ZEROS = 1.7
 """Time of a row past the end of an operand that tensor maps fill with zeros, to that of a row that they copy."""
 
+PADDED = 1.5
+"""Time in which tensor maps copy lines of a view that end past the rows of its source, to that of such rows."""
+
 OVERHANG_CYCLES = 14
 """Cycles in which a tensor map copies a row that ends past the end of k, whose rest it fills with zeros."""
 
@@ -76,11 +79,15 @@ def mapped_seconds(grid: ContractionGrid) -> float:
     rows = grid.swapped(*contiguous_bytes(grid.problem))
     along_k = grid.swapped(*grid.problem.k_contiguous)
     overhang = grid.overhanging_boxes * OVERHANG_CYCLES / grid.machine.clock
+    windows = grid.swapped(*grid.problem.windows)
     total, cluster = 0.0, grid.contraction.cluster
     for side, (share, part) in enumerate(((SHARED_COPY[cluster], 1 / cluster), (1.0, 1.0))):
         zeros = grid.copied[side] - grid.sides[side] / grid.counts[side]
         longer = 1 + (ZEROS - 1) * max(0.0, zeros) / grid.copied[side]
-        copy = share * longer * grid.step_bytes[side] / mapped_rate(grid.machine, rows[side])
+        window = windows[side]
+        padded = 0 if window is None else window[2]
+        longer *= PADDED if padded else 1.0
+        copy = share * longer * grid.step_bytes[side] / mapped_rate(grid.machine, padded or rows[side])
         copy = max(copy, part * crowded_seconds(grid, side))
         total += max(copy, part * grid.copied[side] * overhang if along_k[side] else 0.0)
     return total

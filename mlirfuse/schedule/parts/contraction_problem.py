@@ -48,8 +48,9 @@ class ContractionProblem:
         epilogue: what follows the product for each of its elements; None where it is only stored, as operands are.
         hints: of each of (*batch, m, n) that is None what it is expected to be, as far as anybody says so; the others
             are None. Empty where there is no hint.
-        windows: for each operand that is a gathered view, elements of its source, and along m (or n) how many elements
-            read memory of their own, before others read it again; else None.
+        windows: for each operand that is a gathered view, elements of its source; along m (or n) how many elements
+            read memory of their own, before others read it again; and bytes of the source's rows, if lines of the view
+            end past these, 0 if not; else None.
         operand_sums: sums of elements of operand A, and of operand B, along k, which the kernel makes as well.
         scattered_results: whether results are stored by threads, at positions that no tensor map describes.
     """
@@ -79,7 +80,7 @@ class ContractionProblem:
     arrays: tuple[int, int] = (1, 1)
     epilogue: EpilogueWork | None = None
     hints: tuple[int | None, ...] = ()
-    windows: tuple[tuple[int, int] | None, ...] = (None, None)
+    windows: tuple[tuple[int, int, int] | None, ...] = (None, None)
     operand_sums: tuple[int, int] = (0, 0)
     scattered_results: bool = False
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.passes.groups import pad_channels
 from mlirfuse.target import TARGETS
 from tests.support.contractions.depthwise import kernel_of, of_filters, sliced_loops
 from tests.support.convolutions import (
@@ -155,6 +156,28 @@ def check_integers(case: Case, seed: int) -> None:
 def test_groups_of_integers(case: Case) -> None:
     """Merged groups, whose products of other groups' channels are zero, exactly; and the same bits again."""
     check_integers(case, seed=4)
+
+
+NARROW = [
+    Case(8, (32, 32), 48, 96, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    Case(8, (31, 33), 96, 48, (5, 5), (1, 1), ((2, 2), (2, 2)), (1, 1)),
+    Case(8, (32, 32), 96, 192, (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+    Case(4, (40, 40), 16, 32, (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)),
+    Case(4, (40, 40), 24, 24, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    Case(4, (40, 40), 18, 18, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    Case(4, (40, 40), 3, 32, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    Case(4, (40, 40), 3, 64, (11, 11), (4, 4), ((2, 2), (2, 2)), (1, 1)),
+]
+"""Channels that fill no lines: padded where that is predicted faster, or gathered."""
+
+
+@pytest.mark.parametrize("case", NARROW, ids=str)
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_narrow_channels_of_integers(case: Case, is_padded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As predicted, and padded whatever is predicted."""
+    if is_padded:
+        monkeypatch.setattr(pad_channels, "times", lambda *_: (2.0, 1.0))
+    check_integers(case, seed=6)
 
 
 @pytest.mark.parametrize("case", DEPTHWISE, ids=str)

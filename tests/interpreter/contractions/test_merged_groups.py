@@ -12,7 +12,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.passes.groups import merge_groups
-from tests.support.convolutions import PASSES, Case, dgrad, forward, integers, random_case, wgrad
+from tests.support.convolutions import Case, integers, passes, random_case
 from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.pairwise import combined, some
 
@@ -35,17 +35,6 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[tuple[int, i
         return taken
 
     return start
-
-
-def passes(case: Case, dtype: Any) -> dict[str, tuple[Callable[..., Any], tuple[int, int], Callable[..., np.ndarray]]]:
-    """Each pass: the function, which of x, w and dy it takes, and its reference."""
-    p = case.parameters | {"dtype": dtype}
-    convolve, of_filters, of_images = PASSES[len(case.sizes) - 1]
-    return {
-        "forward": (lambda x, w: convolve(x, w, **p), (0, 1), forward),
-        "wgrad": (lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p), (0, 2), wgrad),
-        "dgrad": (lambda dy, w: of_images(dy, w, input_size=case.sizes, **p), (2, 1), dgrad),
-    }
 
 
 @pytest.mark.parametrize("seed", some(range(300), 24))

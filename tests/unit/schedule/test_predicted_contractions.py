@@ -239,7 +239,7 @@ def test_windows_are_read_from_memory_once_a_wave(h200: MachineModel) -> None:
     """The nine taps of each channel read the same image, as do waves one after the other."""
     channels, taps, pixels = 64, 9, 256 * 56 * 56
     apart = problem(64, taps * channels, pixels, mf.float16, k_contiguous=(False, False))
-    image = replace(apart, windows=(None, (pixels * channels, channels)))
+    image = replace(apart, windows=(None, (pixels * channels, channels, 0)))
     given = with_contraction(wgmma_schedule(apart, 64, 64), split=14)
 
     def nbytes(given: Schedule, of: ContractionProblem) -> float:
@@ -250,5 +250,5 @@ def test_windows_are_read_from_memory_once_a_wave(h200: MachineModel) -> None:
     assert nbytes(given, image) == pytest.approx(x + dy, rel=0.01)
     wide = with_contraction(wgmma_schedule(apart, 64, 64), split=132)  # a tile a wave
     assert nbytes(wide, image) == pytest.approx(taps * (x + dy), rel=0.01)
-    forward = problem(pixels, 128, taps * channels, mf.float16, windows=((pixels * channels, pixels), None))
+    forward = problem(pixels, 128, taps * channels, mf.float16, windows=((pixels * channels, pixels, 0), None))
     assert nbytes(wgmma_schedule(forward, 128, 128), forward) == pytest.approx(x + 2 * pixels * 128, rel=0.01)

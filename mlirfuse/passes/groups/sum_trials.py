@@ -1,8 +1,8 @@
-"""The predicted time of a sum of products over groups, alone, as it is or with its groups merged."""
+"""The predicted time of a sum of products alone, as it is or rewritten."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from mlir import ir
@@ -18,8 +18,7 @@ from mlirfuse.passes.fusion.permuted_product import microseconds
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.graph.collapse_contractions import FuseCollapseContractions
 from mlirfuse.passes.graph.copy_reshaped import FuseCopyReshaped
-from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, cast_of, grouped_sum
-from mlirfuse.passes.groups.merged_groups import MergedGroups
+from mlirfuse.passes.groups.grouped_sum import RESULT, arrays, cast_of
 from mlirfuse.passes.kernels.collapse_dims import FuseCollapseDims
 from mlirfuse.passes.kernels.scatter_results import FuseScatterResults
 from mlirfuse.passmanager.base import Remarks
@@ -33,37 +32,38 @@ from mlirfuse.tiling.kernel_signature import default_attributes
 KINDS = {1: ("f8", "int8"), 2: ("16bit",), 4: ("tf32",), 8: ("f64",)}
 """The rates of tensor cores by the bytes of an operand's element."""
 
+Rewrite = Callable[[ir.Operation], None]
+"""Changes a copy of the sum, and of the ops that put its result in order."""
 
-def least_microseconds(module: ir.Operation, found: GroupedSum, merge: tuple[int, int]) -> float:
-    """What a sum of merged groups takes at least: its products, at the highest rate of tensor cores."""
+
+def least_microseconds(module: ir.Operation, op: ir.Operation, extents: Sequence[int]) -> float:
+    """What a sum takes at least with such extents of its loops: its products, at the highest rate of tensor cores."""
     machine = machine_of(target_of_module(module), device_of_module(module))
-    size = from_mlir(ir.RankedTensorType(arrays(found.op)[0].type).element_type).bytes
+    size = from_mlir(ir.RankedTensorType(arrays(op)[0].type).element_type).bytes
     rates = [getattr(machine, f"{name}_{kind}_per_sm", 0.0) or 0.0 for name in FAMILIES for kind in KINDS[size]]
     if not any(rates):
         return 0.0
-    return US * 2 * prod(MergedGroups(found, *merge).extents) / (BURST * max(rates) * machine.sms)
+    return US * 2 * prod(extents) / (BURST * max(rates) * machine.sms)
 
 
 def microseconds_of(
-    module: ir.Operation, function: ir.Operation, found: GroupedSum, merge: tuple[int, int] | None
+    module: ir.Operation, function: ir.Operation, op: ir.Operation, rewrite: Rewrite | None = None
 ) -> float:
     """The predicted microseconds of the kernels that compute a sum in its memory order; infinite without a schedule.
 
     Args:
         module: the module, which stays as it is.
         function: the function that the sum is in.
-        found: the sum.
-        merge: the arguments of `MergedGroups`; None for the groups as they are.
+        op: the sum.
+        rewrite: changes the copy of the sum that is tried.
     """
-    with found.op.location:
+    with op.location:
         trial = ir.Module.create()
     if TARGET in module.attributes:
         trial.operation.attributes[TARGET] = module.attributes[TARGET]
-    op = _copy_alone(trial, function, found.op)
-    if merge is not None:
-        alone = grouped_sum(op)
-        assert isinstance(alone, GroupedSum)  # as the original is
-        MergedGroups(alone, *merge).apply()
+    copy = _copy_alone(trial, function, op)
+    if rewrite is not None:
+        rewrite(copy)
     for each in (
         FuseCollapseContractions(),
         FuseCopyReshaped(),
