@@ -135,8 +135,8 @@ def _copy(
     if can_copy_async(type_, width):
         # cp.async fills the bytes that it does not read with zeros.
         read = None if condition is None else arith.SelectOp(condition, constant(width), constant(0)).result
-        past_l1 = True if width * from_mlir(type_.element_type).bytes == WIDEST_ACCESS else None
-        nvgpu.DeviceAsyncCopyOp(slot, coordinates, source, indices, width, srcElements=read, bypassL1=past_l1)
+        # Through the L1, where blocks of an SM find what the others have read: one operand, and windows that overlap.
+        nvgpu.DeviceAsyncCopyOp(slot, coordinates, source, indices, width, srcElements=read)
         return
     _store(_load(source, indices, condition, width), slot, coordinates, width)
 

@@ -18,10 +18,10 @@
 // CHECK: %[[ROW:.*]] = arith.divui %[[THREAD]], %[[C2]] : index
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]], %[[C30]]
 // CHECK: %[[COUNT:.*]] = arith.select %[[INSIDE]], %[[C8]], %{{.*}}
-// CHECK: nvgpu.device_async_copy %[[X]][%[[ROW]], %[[COLUMN:.*]]], %[[A]][%[[ROW]], %[[COLUMN]]], 8, %[[COUNT]] {bypassL1}
+// CHECK: nvgpu.device_async_copy %[[X]][%[[ROW]], %[[COLUMN:.*]]], %[[A]][%[[ROW]], %[[COLUMN]]], 8, %[[COUNT]] :
 // The 16 x 16 operand has half as many pieces as there are threads.
 // CHECK: scf.if
-// CHECK: nvgpu.device_async_copy %[[W]]{{.*}}, %[[B]]{{.*}}, 8 {bypassL1}
+// CHECK: nvgpu.device_async_copy %[[W]]{{.*}}, %[[B]]{{.*}}, 8 :
 // CHECK: gpu.barrier
 // Operand A is contiguous in k and operand B in n, so operand B is transposed when it is loaded.
 // CHECK: %[[LA:.*]] = nvgpu.ldmatrix %[[A]]{{.*}} {numTiles = 4 : i32, transpose = false}

@@ -19,7 +19,7 @@ sys.stdout.write(kernel.as_text("ptx"))
 
 # CHECK-LABEL: .entry product_0_kernel
 # CHECK-NOT: .local
-# CHECK-DAG: cp.async.cg.shared.global
+# CHECK-DAG: cp.async.ca.shared.global
 # CHECK-DAG: cp.async.commit_group
 # CHECK-DAG: cp.async.wait_group 1
 # CHECK-DAG: ldmatrix.sync.aligned.m8n8.x4.shared.b16
