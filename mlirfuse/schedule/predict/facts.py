@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-ACCESS_INSTRUCTIONS, STRIDE_INSTRUCTIONS = 5, 3
-"""Instructions of an access to memory: itself, its address, and its predicate or conversion; and what an address takes
-more where strides are known at run time only."""
+ACCESS_INSTRUCTIONS, STRIDE_INSTRUCTIONS, NEXT_STRIDE_INSTRUCTIONS = 5, 3, 12
+"""Instructions of an access to memory: itself, its address, and its predicate or conversion; what an address takes more
+where a stride is known at run time only; and for each further such stride: a product and a bound, of 64 bits."""
 
 WINDOW_INSTRUCTIONS = 2
 """Instructions of an access to a window that slides along a thread's run: itself, and the zeros that its registers hold

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +21,9 @@ from mlirfuse.target import LINE, SECTOR
 
 GATHERED_LINES = 6
 """Lines that a warp writes piece by piece, each run in consecutive instructions, whose sectors reach the L2 whole."""
+
+BANKS, BANK_BYTES = 32, 4
+"""Of shared memory."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,8 @@ def _of_block(
     inside = prod(min(extents[d], tile[d]) / tile[d] for d in array.dims)
     shared = 0.0
     if layout != tiled:
-        shared = _through_shared(layout, tiled, array) * warps * blocks
+        apart = tile[-1] * array.bytes if is_flat else 0
+        shared = _through_shared(layout, tiled, array, apart) * warps * blocks
     # Elements of flat tiles are accessed one by one on the other side of shared memory.
     issued = each + (held_elements(array, tiled) * warps * blocks if is_flat else 0)
     if array.written:
@@ -258,15 +263,24 @@ def touched(lanes: tuple[tuple[int, int], ...], width: int) -> tuple[int, int]:
     return len(sectors), len({sector * SECTOR // LINE for sector in sectors})
 
 
-def _through_shared(one: BlockedLayout, other: BlockedLayout, array: ArrayAccess) -> float:
-    """Bytes of a warp's accesses to shared memory between two layouts, of which one has vectors along its rows."""
+def _through_shared(one: BlockedLayout, other: BlockedLayout, array: ArrayAccess, apart: int) -> float:
+    """Bytes of a warp's accesses to shared memory between two layouts, of which one has vectors along its rows; in the
+    other one lanes are so many bytes apart, if they are in rows that are not padded.
+    """
     inner = max(d for d, extent in enumerate(one.extents) if extent > 1)
     total = 0.0
-    for layout in (one, other):
+    for layout, conflicts in ((one, 1), (other, bank_conflicts(apart))):
         held = layout.held(array.dims)
         width = layout.vector[inner]
-        total += held / width * max(LINE, width * array.bytes * WARP)
+        total += held / width * max(conflicts * LINE, width * array.bytes * WARP)
     return total
+
+
+@lru_cache(maxsize=256)
+def bank_conflicts(apart: int) -> int:
+    """Words of the bank of shared memory that a warp asks most of, whose lanes are so many bytes apart."""
+    words = {lane * apart // BANK_BYTES for lane in range(WARP)}
+    return max(Counter(word % BANKS for word in words).values())
 
 
 def columns_traffic(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], device: Device) -> None:

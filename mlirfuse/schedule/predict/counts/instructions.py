@@ -15,6 +15,7 @@ from mlirfuse.schedule.predict.facts import (
     INDEPENDENT,
     JOINT_MERGE_INSTRUCTIONS,
     MERGE_INSTRUCTIONS,
+    NEXT_STRIDE_INSTRUCTIONS,
     SHUFFLE_INSTRUCTIONS,
     SHUFFLE_WAIT,
     SPECIAL_INSTRUCTIONS,
@@ -27,8 +28,10 @@ from mlirfuse.schedule.problem import Problem, RowReduction
 
 def add_elements(work: Work, problem: Problem, covered: int, accesses: float) -> None:
     """Adds the instructions for so many elements, padding included, each with so many accesses to memory."""
-    at_run_time = has_strides_of_run_time(problem)
-    each = ACCESS_INSTRUCTIONS + (STRIDE_INSTRUCTIONS if at_run_time else 0)
+    at_run_time = strides_of_run_time(problem)
+    each = ACCESS_INSTRUCTIONS
+    if at_run_time:
+        each += STRIDE_INSTRUCTIONS + NEXT_STRIDE_INSTRUCTIONS * (at_run_time - 1)
     work.instructions += covered * (problem.instructions + each * accesses)
     own = THREAD_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if at_run_time else 0)
     work.instructions += work.blocks * work.threads * own
@@ -50,9 +53,11 @@ def add_shared_elements(
 
 
 @lru_cache(maxsize=64)
-def has_strides_of_run_time(problem: Problem) -> bool:
-    """Whether an array has strides that depend on extents of run time: threads divide by these for coordinates too."""
-    return any(None in array.strides for array in problem.arrays)
+def strides_of_run_time(problem: Problem) -> int:
+    """Strides of an array, of that with most, that depend on extents of run time: threads divide by these for
+    coordinates too.
+    """
+    return max((array.strides.count(None) for array in problem.arrays), default=0)
 
 
 def add_repeated(work: Work, problem: Problem, covered: int) -> None:

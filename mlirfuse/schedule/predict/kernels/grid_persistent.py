@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, prod
 
 from mlirfuse.schedule.predict.counts.accesses import add_strided, missing
-from mlirfuse.schedule.predict.counts.instructions import add_exchanges, exchanges, has_strides_of_run_time
+from mlirfuse.schedule.predict.counts.instructions import add_exchanges, exchanges, strides_of_run_time
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
@@ -41,7 +41,7 @@ def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, r
     work.instructions += covered * own.instructions + visits * STEP_INSTRUCTIONS
     work.special += covered * own.special
     work.double += covered * own.double
-    more = DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0
+    more = DIVIDE_INSTRUCTIONS if strides_of_run_time(problem) else 0
     work.instructions += work.blocks * layout.threads * (THREAD_INSTRUCTIONS + more)
     # What a block exchanges of its own partial results, and then of those of all members.
     exchanged = exchanges(problem.reductions, layout, problem)

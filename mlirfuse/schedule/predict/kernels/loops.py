@@ -13,9 +13,9 @@ from mlirfuse.schedule.predict.counts.instructions import (
     add_repeated,
     add_shared_elements,
     exchanges,
-    has_strides_of_run_time,
     own_waits,
     shared_out,
+    strides_of_run_time,
 )
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.counts.windows import add_sliding_elements, add_sliding_traffic, shares
@@ -83,7 +83,7 @@ def _steps(
         count += add_strided(work, schedule, problem, known_extents(problem)) / covered
         add_elements(work, problem, covered, count)
     add_shared_elements(work, problem, layout, loop.dims, every * layout.cluster / work.blocks)
-    each: float = STEP_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if has_strides_of_run_time(problem) else 0)
+    each: float = STEP_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if strides_of_run_time(problem) else 0)
     if plan.period:
         each += (RESTART_INSTRUCTIONS + PERIOD_INSTRUCTIONS / plan.period) * layout.elements_per_thread
     work.instructions += every * layout.threads * layout.cluster * each
