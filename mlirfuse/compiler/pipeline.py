@@ -38,7 +38,7 @@ ADDITIONS_STAY = ",".join(f"CanonicalizeContractAdd<mlir::arith::{op}>" for op i
 other uses stays, and is then computed twice from shared operands."""
 
 TILE = (
-    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
+    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-skip-zeros,fuse-pipeline-contraction,"
     "fuse-stage-results,fuse-stage-residuals,fuse-prefetch-residuals,"
     "fuse-tile-grid-reduction,fuse-tile-grid-persistent,fuse-tile-persistent,fuse-tile-chunked,"
     f"canonicalize{{{{region-simplify=disabled disable-patterns={ADDITIONS_STAY}}}}},cse,"

@@ -11,6 +11,7 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.contractions.epilogue_work import epilogue_work
+from mlirfuse.analysis.contractions.k_ends import k_ends
 from mlirfuse.analysis.contractions.operand_sums import OperandSum, operand_sums
 from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.kernels import argument_attributes, body
@@ -93,6 +94,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             sum(each.number in contraction.sides[1] for each in sums),
         ),
         scattered_results=_scatters(kernel),
+        k_ends=_k_ends(kernel, operands[1], contraction),
     )
     work = epilogue_work(kernel, space, contraction)
     return found if found.work == work else replace(found, epilogue=work)
@@ -210,6 +212,18 @@ def _windows(
     is_padded = any(last == ir.AffineExpr.get_dim(c) and n > row for c, n in enumerate(gather.components))
     row_bytes = row * from_mlir(source.element_type).bytes if is_padded else 0
     return prod(source.shape) // parts, gather.period(operand.axes.index(dim)), row_bytes
+
+
+def _k_ends(kernel: ir.Operation, operand: ContractionOperand, contraction: Contraction) -> tuple[int, float]:
+    """`ContractionProblem.k_ends` of operand B."""
+    attributes = _attributes(kernel, operand.source)
+    if GATHER not in attributes or operand.ops or len(contraction.pairs) > 1:
+        return 0, 1.0
+    entries = ir.DictAttr(attributes[GATHER])
+    source = ir.RankedTensorType(ir.TypeAttr(entries["source"]).value)
+    dims = (operand.axes.index(d) for d in (contraction.k, contraction.n))
+    found = k_ends(gather_of(entries), source.shape, *dims)
+    return (0, 1.0) if found is None else (found.columns, found.share)
 
 
 def _longest_step(kernel: ir.Operation, argument: ir.Value) -> int:

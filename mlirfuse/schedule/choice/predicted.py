@@ -82,7 +82,7 @@ def _operations(problem: AnyProblem) -> float:
     if isinstance(problem, Problem):
         return 0.0
     products = prod(extent or 1 for extent in (*problem.batch, problem.products))
-    return 2.0 * products * (problem.m or 1) * (problem.n or 1) * problem.summed
+    return 2.0 * products * (problem.m or 1) * (problem.n or 1) * problem.summed * problem.k_ends[1]
 
 
 def _rate(problem: AnyProblem, machine: MachineModel) -> float:

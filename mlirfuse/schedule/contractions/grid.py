@@ -150,13 +150,20 @@ class ContractionGrid:
         behind its own tiles.
         """
         if not self.contraction.tail:
-            return self.rounds * self.steps
+            return self.rounds * self.steps * self.kept
         return COUNTED * ((self.rounds - 1) * self.steps + ceil(self.steps / self.contraction.split))
+
+    @kept_property
+    def kept(self) -> float:
+        """Share of the steps that tiles take in the mean, whose columns of operand B end earlier along k for some."""
+        columns, share = self.problem.k_ends
+        width = self.tile[0] if self.contraction.swapped else self.tile[1]
+        return share if columns and columns % width == 0 and self.contraction.split == 1 else 1.0
 
     @kept_property
     def load(self) -> float:
         """Share of the SMs that work, in the mean over time."""
-        idle = self.rounds * self.steps / self.busiest_steps
+        idle = self.rounds * self.steps * self.kept / self.busiest_steps
         return (self.tiles if self.contraction.tail else self.blocks) / (self.rounds * self.sms) * idle
 
     @kept_property

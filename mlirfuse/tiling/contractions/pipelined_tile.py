@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
@@ -166,10 +166,7 @@ class PipelinedTile:
         The group skips the stages of the tiles in between, which belong to the other consumer groups.
         """
         ((old, first),) = mapping.items()
-        assert self.known_steps is not None  # checked by can_be_persistent
-        steps = arith.constant(ir.IndexType.get(), self.known_steps)
-        others = arith.constant(ir.IndexType.get(), self.known_steps * (self.consumer_groups - 1))
-        start = ring.skip(ring.first_state(), arith.muli(consumer_group, steps))
+        start = ring.skip(ring.first_state(), self._steps_before(old, first, blocks, consumer_group))
         own_first = arith.addi(first, arith.muli(consumer_group, blocks))
         stride = arith.muli(blocks, arith.constant(ir.IndexType.get(), self.consumer_groups))
         loop = scf.ForOp(own_first, tiles, stride, [start.stage, start.parity, order.first_parity(consumer_group)])
@@ -181,8 +178,33 @@ class PipelinedTile:
             state = self._consume(
                 ring, tile_mapping, PipelineState(stage, parity), partial(order.pass_on, consumer_group)
             )
-            state = ring.skip(state, others)
+            own = loop.induction_variable
+            others = [self._steps_of(old, self._later(own, blocks, n)) for n in range(1, self.consumer_groups)]
+            state = ring.skip(state, reduce(arith.addi, others))
             scf.YieldOp([state.stage, state.parity, following])
+
+    def _later(self, tile: ir.Value, blocks: ir.Value, number: int) -> ir.Value:
+        """The tile of a block that many after another one."""
+        return arith.addi(tile, arith.muli(blocks, arith.constant(ir.IndexType.get(), number))) if number else tile
+
+    def _steps_of(self, old: ir.Value, tile: ir.Value) -> ir.Value:
+        """The number of steps along k of a tile."""
+        if self.known_steps is not None:
+            return arith.constant(ir.IndexType.get(), self.known_steps)
+        mapping: Mapping = {old: tile}
+        _clone(self.prologue, mapping)
+        return self._steps(mapping)
+
+    def _steps_before(self, old: ir.Value, first: ir.Value, blocks: ir.Value, consumer_group: ir.Value) -> ir.Value:
+        """The steps of the block's tiles in front of a consumer group's first one."""
+        total = arith.constant(ir.IndexType.get(), 0)
+        for number in range(self.consumer_groups - 1):
+            count = arith.constant(ir.IndexType.get(), number)
+            is_before = arith.cmpi(arith.CmpIPredicate.ult, count, consumer_group)
+            steps = self._steps_of(old, self._later(first, blocks, number))
+            nothing_ = arith.constant(ir.IndexType.get(), 0)
+            total = arith.addi(total, arith.select(is_before, steps, nothing_))
+        return total
 
     def _produce(self, ring: StageRing, mapping: Mapping, state: PipelineState) -> PipelineState:
         """Emits the producer: copies the operands stage by stage, with the index computations cloned into its loop."""
@@ -268,8 +290,6 @@ def can_be_persistent(tile: PipelinedTile) -> str | None:
         producer = defining_op(tile.blocks.operands[0])
         if producer is None or producer.name != "affine.apply":
             return "the number of tiles is not an affine.apply of extents"
-    if tile.consumer_groups > 1 and tile.known_steps is None:
-        return "the number of steps along k is not constant, so a consumer group cannot skip the other groups' steps"
     return None
 
 

@@ -80,7 +80,7 @@ def _alternating_seconds(grid: ContractionGrid, step: StepTimes) -> float:
     groups = grid.contraction.consumer_groups
     if groups == 1:
         return 0.0
-    products = grid.steps * max(step.tensor, step.shared, step.copies)
+    products = grid.steps * grid.kept * max(step.tensor, step.shared, step.copies)
     return grid.rounds / groups * (products + epilogue_seconds(grid))
 
 
