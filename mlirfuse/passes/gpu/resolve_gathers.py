@@ -24,6 +24,7 @@ from mlirfuse.passes.gpu.view_indices import (
     Sums,
     Terms,
     all_of,
+    as_row,
     clamp_of,
     erase_transposes,
     ranges_of,
@@ -34,6 +35,7 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import ACCESS_WIDTHS
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op, erase, nested, ops_named
+from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import splat, zero
 
 LOADS = ("memref.load", "vector.load")
@@ -52,11 +54,13 @@ class FuseResolveGathers(Pass):
     Requires the gpu stage. The index in the view is divided into components, which the map takes to an index of the
     source. Where a component of that index can be out of bounds, a copy fills its elements with zeros, and so does a
     load of 4, 8 or 16 aligned bytes, which becomes a `vector.maskedload`. Another load has the index 0 in place of that
-    component, and selects zeros. A load of a view with `inside` becomes that check. Components, checks and divisions
-    that the extents make superfluous are not emitted, nor are checks of what the indices of other loads bound. Numbers
-    are added last, so that overlapping windows of a block have indices, and up to the next op that may write memory
-    loads, in common: each is emitted once. An access of several elements stays inside one contiguous run of the source,
-    which the view's strides promise. Copies by tensor maps keep the view.
+    component, and selects zeros. A copy of a linear map addresses the source as a single row, at a place to which each
+    dimension of the view adds its part: threads have those of rows, and of columns, in common. A load of a view with
+    `inside` becomes that check. Components, checks and divisions that the extents make superfluous are not emitted, nor
+    are checks of what the indices of other loads bound. Numbers are added last, so that overlapping windows of a block
+    have indices, and up to the next op that may write memory loads, in common: each is emitted once. An access of
+    several elements stays inside one contiguous run of the source, which the view's strides promise. Copies by tensor
+    maps keep the view.
 
     ```mlir
     %view = "fuse.gathered_view"(%x) {map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>, ...}
@@ -68,7 +72,8 @@ class FuseResolveGathers(Pass):
     %h = arith.subi (%m mod 8 + %k / 16), 1
     %inside = arith.cmpi ult, %h, 8
     %count = arith.select %inside, 8, 0
-    nvgpu.device_async_copy %x[%n, %safe, %c], %slot[%i, %j], 8, %count
+    %place = arith.select %inside, ((%m / 8) * 128 + (%m mod 8) * 16) + (%k - 16), 0
+    nvgpu.device_async_copy %row[%place], %slot[%i, %j], 8, %count       // of %x as a single row
     ```
     """
 
@@ -232,15 +237,23 @@ class _Access:
         begin = 2 + sizes[1]
         target, place, index = operands[0], operands[1 : begin - 1], operands[begin : begin + sizes[3]]
         count = operands[begin + sizes[3]] if sizes[4] else None
-        places = block.places.of(self.gather, dict(zip(self.axes, index, strict=True)), shape)
-        at, condition = [i for i, _ in places], block.all_of(tuple([inside for _, inside in places]))
+        along = dict(zip(self.axes, index, strict=True))
+        places = block.places.of(self.gather, along, shape)
+        condition = block.all_of(tuple([inside for _, inside in places]))
         width = ir.IntegerAttr(self.op.attributes["dstElements"]).value
+        steps = [step for step in strides(ir.MemRefType(self.source.type)) if step is not None]
+        offset = block.places.offset(self.gather, along, steps) if len(steps) == len(shape) else None
+        at = [i for i, _ in places] if offset is None else [offset]
         if condition is not None:
-            at = [arith.SelectOp(condition, i, constant(0)).result for i in at]
+            zeros = [arith.ConstantOp(i.type, ir.IntegerAttr.get(i.type, 0)).result for i in at]
+            at = [arith.SelectOp(condition, i, nothing).result for i, nothing in zip(at, zeros, strict=True)]
             some = constant(width) if count is None else count
             count = arith.SelectOp(condition, some, constant(0)).result
         past_l1 = True if "bypassL1" in self.op.attributes else None
-        base, at = with_unit_last(self.source, at, width)
+        if offset is None:
+            base, at = with_unit_last(self.source, at, width)
+        else:
+            base, at = as_row(self.source, steps), [arith.IndexCastOp(ir.IndexType.get(), at[0]).result]
         new = nvgpu.DeviceAsyncCopyOp(target, place, base, at, width, srcElements=count, bypassL1=past_l1)
         for old, result in zip(self.op.results, new.operation.results, strict=True):
             old.replace_all_uses_with(result)

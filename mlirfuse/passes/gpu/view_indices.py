@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
+from itertools import islice
 
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from mlirfuse.dialect.gathered_view import Gather
+from mlirfuse.dialect.gathered_view import PAST_END, Gather
 from mlirfuse.distribution.threads.scalars import add, constant, less, minimum, multiply
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands
 from mlirfuse.support.divisors import divisor_of
@@ -149,6 +150,41 @@ class Places:
                 self._found[key] = moved or self._place(expr, gather, sums, components, extent)
             found.append(self._found[key])
         return found
+
+    def offset(self, gather: Gather, index: Mapping[int, ir.Value], steps: Sequence[int]) -> ir.Value | None:
+        """The place in memory of an access, in elements from the source's first one, as an integer; None where the map is
+        not linear.
+
+        What each dimension of the view adds to it is emitted by itself, so that the rows of a thread have the part of
+        the columns in common, and columns that of the rows.
+
+        Args:
+            gather: how the view's elements lie in the source.
+            index: the index in the view, by axis.
+            steps: the source's strides.
+        """
+        linear = [coefficients(expr, len(gather.components)) for expr in gather.map.results]
+        known = [entry for entry in linear if entry is not None]
+        if len(known) < len(linear):
+            return None
+        weights = [
+            sum(step * factors[c] for step, (factors, _) in zip(steps, known, strict=True))
+            for c in range(len(gather.components))
+        ]
+        start = sum(step * number for step, (_, number) in zip(steps, known, strict=True))
+        most = abs(start) + sum(abs(w) * (n - 1) for w, n in zip(weights, gather.components, strict=True))
+        bits = 32 if max(most, *gather.shape) < (1 << 31) - PAST_END else 64
+        type_, rest = ir.IntegerType.get_signless(bits), iter(weights)
+        parts: list[ir.Value] = []
+        for axis, group in enumerate(gather.basis):
+            components = self._components(self._sums[index[axis]], group, bits)
+            pairs = zip(components, islice(rest, len(group)), strict=True)
+            moved = [self._times(value, weight, type_) for value, weight in pairs if weight]
+            if moved:
+                parts.append(reduce(lambda a, b: self._sum(a, b, type_), moved))
+        first = parts[:-1]
+        last = self._plus(parts[-1] if parts else None, start, type_)
+        return reduce(lambda a, b: self._once(arith.AddIOp, a, b), [*first, last])
 
     def _clamped(
         self, clamp: Clamp, gather: Gather, axis: int, expr: ir.AffineExpr, extent: int, width: int
@@ -317,20 +353,19 @@ def with_unit_last(source: ir.Value, at: list[ir.Value], width: int) -> tuple[ir
     if 1 not in steps:
         return source, at
     if type_.shape[steps.index(1)] % width:
-        return _as_row(source, [step or 0 for step in steps], at)
+        known = [step or 0 for step in steps]
+        return as_row(source, known), [reduce(add, [multiply(i, step) for i, step in zip(at, known, strict=True)])]
     axis = steps.index(1)
     order = [*(n for n in range(len(steps)) if n != axis), axis]
     return permuted(source, order), [at[n] for n in order]
 
 
-def _as_row(source: ir.Value, steps: Sequence[int], at: list[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
-    """The source as one row, whose strides are known, and the index in it."""
+def as_row(source: ir.Value, steps: Sequence[int]) -> ir.Value:
+    """The source as one row, whose strides are known."""
     type_ = ir.MemRefType(source.type)
     size = 1 + sum((extent - 1) * step for extent, step in zip(type_.shape, steps, strict=True))
     row = ir.MemRefType.get([size], type_.element_type, ir.StridedLayoutAttr.get(0, [1]), type_.memory_space)
-    cast = memref.ReinterpretCastOp(row, source, [], [], [], [0], [size], [1]).result
-    place = reduce(add, [multiply(index, step) for index, step in zip(at, steps, strict=True)])
-    return cast, [place]
+    return memref.ReinterpretCastOp(row, source, [], [], [], [0], [size], [1]).result
 
 
 class Sums(dict[ir.Value, Sum]):

@@ -14,7 +14,8 @@ from mlirfuse.builder.extents import Dim, Shape, needs_static, show
 from mlirfuse.builder.functions.axes import integer
 from mlirfuse.builder.functions.casting import cast, tensor_argument
 from mlirfuse.builder.functions.convolutions.data_gradients import dgrad
-from mlirfuse.builder.functions.convolutions.window_products import Problem, forward, wgrad
+from mlirfuse.builder.functions.convolutions.narrow_channels import forward, wgrad
+from mlirfuse.builder.functions.convolutions.window_products import Problem
 from mlirfuse.builder.functions.convolutions.windows import Padding, Window, per_dimension, windows
 from mlirfuse.builder.functions.manipulation import reshape_to
 from mlirfuse.builder.functions.products.sums_of_products import ProductTypes, product_types

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass
 
 from mlir import ir
 
@@ -55,9 +54,6 @@ class Problem:
 
 def forward(problem: Problem, x: TensorBase, w: TensorBase, types: ProductTypes) -> TensorBase:
     """The unrounded output (n, p..., g, k); x has shape (n, h..., c) and w (k, r..., c)."""
-    wide = _accessible_channels(problem, x)
-    if wide != problem.channels:
-        return forward(replace(problem, channels=wide), with_channels(x, wide), with_channels(w, wide), types)
     rank, grouped = len(problem.windows), len(problem.group)
     images = _windows(problem, x)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
@@ -73,10 +69,6 @@ def forward(problem: Problem, x: TensorBase, w: TensorBase, types: ProductTypes)
 
 def wgrad(problem: Problem, x: TensorBase, dy: TensorBase, types: ProductTypes) -> TensorBase:
     """The unrounded gradient (g, k, r..., c) of filters; x has shape (n, h..., c) and dy (n, p..., k)."""
-    wide = _accessible_channels(problem, x)
-    if wide != problem.channels:
-        gradient = wgrad(replace(problem, channels=wide), with_channels(x, wide), dy, types)
-        return with_channels(gradient, problem.channels)
     rank, grouped = len(problem.windows), len(problem.group)
     images = _windows(problem, x)
     channels, filters = problem.channels // problem.groups, problem.filters // problem.groups
@@ -87,21 +79,6 @@ def wgrad(problem: Problem, x: TensorBase, dy: TensorBase, types: ProductTypes) 
     accesses = ((*summed, *group, grouped), (*summed, *group, *inner))
     inputs = list(zip((grads, images), accesses, strict=True))
     return sum_of_products(inputs, shape, len(shape) + rank + 1, types)
-
-
-def _accessible_channels(problem: Problem, x: TensorBase) -> int:
-    """Channels that the input is copied with, so that products gather it in 8 bytes at least.
-
-    Each tap reads the input again, mostly from a cache, in as many accesses as the copies are narrow. One copy with
-    channels of zeros costs a single pass. Patches whose pixels are neighbours, and groups, are left as they are.
-    """
-    whole = max(1, ACCESS // x.dtype.bytes)
-    windows = problem.windows
-    apart = windows[-1].dilation > 1 or windows[-1].before > 0 or windows[-1].after > 0
-    overlap = any(w.taps > w.stride for w in windows)
-    if problem.groups > 1 or problem.channels % whole == 0 or not (apart or overlap) or prod(problem.taps) == 1:
-        return problem.channels
-    return -(-problem.channels // whole) * whole
 
 
 def with_channels(tensor: TensorBase, channels: int) -> TensorBase:

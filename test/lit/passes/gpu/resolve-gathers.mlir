@@ -11,7 +11,9 @@
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %c8_i32
 // CHECK-NOT: arith.cmpi
 // CHECK: %[[COUNT:.*]] = arith.select %[[INSIDE]], %c8{{.*}}, %c0
-// CHECK: nvgpu.device_async_copy %arg0[%{{.*}}, %{{.*}}, %{{.*}}], %arg1[%{{.*}}, %{{.*}}], 8, %[[COUNT]] {bypassL1}
+// CHECK: %[[ROW:.*]] = memref.reinterpret_cast %arg0 to offset: [0], sizes: [256], strides: [1]
+// CHECK: %[[PLACE:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: nvgpu.device_async_copy %[[ROW]][%[[PLACE]]], %arg1[%{{.*}}, %{{.*}}], 8, %[[COUNT]] {bypassL1}
 gpu.module @copies {
   gpu.func @copies(%x: memref<2x8x16xf16>) workgroup(%slot: memref<16x48xf16, #gpu.address_space<workgroup>>) kernel {
     %t = gpu.thread_id x
