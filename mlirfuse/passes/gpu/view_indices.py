@@ -152,7 +152,7 @@ class Places:
         return found
 
     def offset(self, gather: Gather, index: Mapping[int, ir.Value], steps: Sequence[int]) -> ir.Value | None:
-        """The place in memory of an access, in elements from the source's first one, as an integer; None where the map is
+        """The place in memory of an access, as an integer: elements from the source's first one. None where the map is
         not linear.
 
         What each dimension of the view adds to it is emitted by itself, so that the rows of a thread have the part of

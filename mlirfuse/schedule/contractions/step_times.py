@@ -23,7 +23,7 @@ ZEROS = 1.7
 """Time of a row past the end of an operand that tensor maps fill with zeros, to that of a row that they copy."""
 
 PADDED = 1.5
-"""Time in which tensor maps copy lines of a view that end past the rows of its source, to that of such rows."""
+"""Time in which tensor maps copy a line of a view that ends past the row of its source, to that of another line."""
 
 OVERHANG_CYCLES = 14
 """Cycles in which a tensor map copies a row that ends past the end of k, whose rest it fills with zeros."""
@@ -86,7 +86,7 @@ def mapped_seconds(grid: ContractionGrid) -> float:
         longer = 1 + (ZEROS - 1) * max(0.0, zeros) / grid.copied[side]
         window = windows[side]
         padded = 0 if window is None else window[2]
-        longer *= PADDED if padded else 1.0
+        longer *= 1 + (PADDED - 1) / ceil(padded / LINE) if padded else 1.0
         copy = share * longer * grid.step_bytes[side] / mapped_rate(grid.machine, padded or rows[side])
         copy = max(copy, part * crowded_seconds(grid, side))
         total += max(copy, part * grid.copied[side] * overhang if along_k[side] else 0.0)
