@@ -188,6 +188,8 @@ class ScatteredKernel:
         if not isinstance(value.type, ir.RankedTensorType):
             return self._values[value], ()
         maker = defining_op(value)
+        if maker is None and (op, number) not in self._space.use_axes:
+            raise UnfitError("an op of the reading kernel takes nothing but the shape of an argument")
         if maker is None:
             return self._read(value, self._space.use_axes[op, number])
         if maker.name == "linalg.fill":

@@ -391,3 +391,21 @@ def test_patches(channels: int, taps: int) -> None:
     assert (found == wgrad(case, wide[0], wide[2])).all()
     found = run(lambda dy, w: mf.conv2d_dgrad(dy, w, input_size=case.sizes, stride=taps), dy, w)
     assert (found == dgrad(case, wide[2], wide[1])).all()
+
+
+def test_readers_of_a_gradient_that_take_shapes_alone() -> None:
+    """Whole numbers are finite: an op that says so reads nothing of them, in the kernel that reads the gradient."""
+    rng = np.random.default_rng(7)
+    x, dy = integers(rng, (2, 20, 11), np.float16), integers(rng, (2, 10, 2), np.float16)
+    numbers = np.arange(11) - 4
+
+    def function(x: Any, dy: Any, numbers: Any) -> Any:
+        gradient = mf.abs(mf.conv1d_wgrad(x, dy, kernel_size=2, stride=2, padding=((0, 1),)))
+        return dy @ gradient, numbers * 1 >= gradient, mf.isinf(numbers)
+
+    products, compared, infinite = mf.fuse(function, target="interpret")(x, dy, numbers)
+    case = Case(2, (20,), 11, 2, (2,), (2,), ((0, 1),), (1,))
+    gradient = np.abs(wgrad(case, x.astype(np.int64), dy.astype(np.int64)))
+    assert (compared == (numbers >= gradient)).all()
+    assert not infinite.any()
+    assert (products == dy.astype(np.int64) @ gradient).all()
