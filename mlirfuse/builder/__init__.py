@@ -71,6 +71,7 @@ from mlirfuse.builder.functions.elementary import (
     trunc,
 )
 from mlirfuse.builder.functions.indexing import flip
+from mlirfuse.builder.functions.joining import concat, stack
 from mlirfuse.builder.functions.manipulation import (
     broadcast_to,
     expand_dims,
@@ -110,6 +111,7 @@ __all__ = [
     "broadcast_to",
     "ceil",
     "clip",
+    "concat",
     "conv1d",
     "conv1d_dgrad",
     "conv1d_wgrad",
@@ -175,6 +177,7 @@ __all__ = [
     "sqrt",
     "square",
     "squeeze",
+    "stack",
     "std",
     "subtract",
     "sum",

@@ -10,7 +10,8 @@ _LOG_SOFTMAX = "with d = x - mf.max(x, axis=-1, keepdims=True): d - mf.log(mf.su
 _SOFTMAX = "with e = mf.exp(x - mf.max(x, axis=-1, keepdims=True)): e / mf.sum(e, axis=-1, keepdims=True)"
 _LOGSUMEXP = "with m = mf.max(x, axis=-1, keepdims=True): m + mf.log(mf.sum(mf.exp(x - m), axis=-1, keepdims=True))"
 _GELU = "0.5 * x * (1 + mf.erf(x * 0.5**0.5)), or by tanh 0.5 * x * (1 + mf.tanh(0.79788456 * (x + 0.044715 * x**3)))"
-_JOIN = "return the arrays as a tuple, and join them outside of the function"
+_JOIN = "use mf.concat(arrays, axis=...), of arrays of 2 dimensions at least"
+_PAD = "pass an array of zeros, and use mf.concat([x, zeros], axis=...)"
 _SPLIT = "pass the pieces as arguments, or make them a dimension: x.reshape(..., pieces, -1)"
 _CUMSUM = "a product with a triangular matrix: pass np.triu(np.ones((n, n))) as an argument t, and write x @ t"
 _POSITIONS = "pass the positions as an argument, such as np.arange(n)"
@@ -27,7 +28,8 @@ FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("sort", "take", "gather", "flip", "roll", "median", "quantile", "unique"), _ORDER),
     **dict.fromkeys(("cumsum", "cumulative_sum"), _CUMSUM),
     **dict.fromkeys(("arange", "linspace", "iota"), _POSITIONS),
-    **dict.fromkeys(("concat", "concatenate", "cat", "stack", "hstack", "vstack", "pad"), _JOIN),
+    **dict.fromkeys(("hstack", "vstack"), _JOIN),
+    "pad": _PAD,
     **dict.fromkeys(("split", "chunk", "unbind", "array_split"), _SPLIT),
     **dict.fromkeys(("tril", "triu"), _MASK),
     **dict.fromkeys(("array", "asarray", "zeros", "ones", "full", "empty", "eye"), _ARRAY),
@@ -63,6 +65,7 @@ RENAMED: Mapping[str, str] = {
     **{"power": "pow", "mod": "remainder", "rint": "round", "around": "round", "fix": "trunc"},
     **{"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"},
     **{"invert": "bitwise_invert", "bitwise_not": "bitwise_invert", "unsqueeze": "expand_dims"},
+    **dict.fromkeys(("concatenate", "cat"), "concat"),
     **dict.fromkeys(("dot", "mm", "bmm", "inner"), "matmul"),
     **dict.fromkeys(("expand", "broadcast"), "broadcast_to"),
 }

@@ -253,8 +253,8 @@ def promised_alignment(
 ) -> ir.IntegerAttr:
     """Bytes of which contiguous runs of a view are a multiple, and to which they are aligned, `alignment` at most."""
     _, run = gather.unit(source.shape, [None if s is None or s < 0 else s for s in strides])
-    known = ir.IntegerAttr(alignment)
-    return ir.IntegerAttr.get(known.type, gcd(known.value, run * from_mlir(source.element_type).bytes))
+    known, size = ir.IntegerAttr(alignment), 1 if gather.inside else from_mlir(source.element_type).bytes
+    return ir.IntegerAttr.get(known.type, gcd(known.value, run * size))
 
 
 def _verify(op: ir.Operation) -> str | None:

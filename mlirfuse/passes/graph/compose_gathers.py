@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
 from mlir import ir
 from mlir.dialects import linalg, tensor
 
+from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.affine_expressions import substituted, used_dims
-from mlirfuse.support.rewriting import clone, defining_op, erase_dead
+from mlirfuse.support.rewriting import clone, defining_op, erase_dead, nested
+
+_DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,9 @@ class FuseComposeGathers(Pass):
     One kernel then computes the result in the order in which it is read.
     Requires functions of tensor ops with static extents. The op, and those that make its operands where nothing else
     reads them, must be elementwise, up to tensors that are in memory anyway; the view must stay inside of the result,
-    and have no more elements than it, so that nothing is computed twice.
+    and have no more elements than it, so that nothing is computed twice. Or all of its readers must select its elements
+    under a check that they are inside of the result, as those of joined arrays do, and the ops be cheap: they are then
+    computed of the zeros past the end of their operands too.
 
     ```mlir
     %y = linalg.generic {iterator_types = ["parallel", "parallel"]} ins(%x, %w : tensor<29x8xf32>, tensor<8xf32>) ...
@@ -49,14 +54,15 @@ class FuseComposeGathers(Pass):
             if not ops or is_tile_program(function):
                 continue
             composed = 0
-            for op in ops:
-                if op.name != DEFINITION.full_name:
-                    continue
+            for op in (op for op in ops if op.name == DEFINITION.full_name and not gather_of(op.attributes).inside):
                 if not _is_computed(op.operands[0]):
                     continue
-                if reason := _obstacle(op):
+                checks = checks_of(op)
+                if reason := _obstacle(op, checks):
                     remarks.declined(self, reason, op)
                     continue
+                for check in checks:
+                    check.operands[0] = _of_same_shape(op.operands[0]) or check.operands[0]
                 with ir.InsertionPoint(op):
                     new = _composed(op.operands[0], gather_of(op.attributes))
                 op.results[0].replace_all_uses_with(new)
@@ -68,19 +74,76 @@ class FuseComposeGathers(Pass):
                 remarks.declined(self, "no view of an elementwise result", function)
 
 
-def _obstacle(view: ir.Operation) -> str | None:
+def _obstacle(view: ir.Operation, checks: Sequence[ir.Operation]) -> str | None:
     """Why a view of an op's result is left alone; None where it is not."""
     gather, source = gather_of(view.attributes), ir.RankedTensorType(view.operands[0].type)
-    if not is_whole_selection(gather, source.shape):
+    if not checks and not is_whole_selection(gather, source.shape):
         return "the view leaves the result, or has an element of it more than once"
+    if checks and _of_same_shape(view.operands[0]) is None:
+        return "nothing that the result is computed from has its shape"
     open_ = [view.operands[0]]
     while open_:
         value = open_.pop()
-        structure = _elementwise(value)
+        structure = _elementwise(value, 1 + len(checks) if value == view.operands[0] else 1)
         if structure is None:
             return "the result is not elementwise, or not read by the view alone"
+        if checks and not _is_cheap(structure.op):
+            return "the result takes long to compute, and would be computed past its end too"
         open_ += [operand for operand in structure.operands[:-1] if _is_computed(operand)]
     return None
+
+
+def checks_of(view: ir.Operation) -> list[ir.Operation]:
+    """The views of checks under which alone the elements of a view are selected; none where any element is used."""
+    checks: dict[ir.Operation, None] = {}
+    for use in view.results[0].uses:
+        reader, number = use.owner.operation, use.operand_number
+        if reader.name != "linalg.generic":
+            return []
+        maps = list(ir.ArrayAttr(reader.attributes["indexing_maps"]))
+        arguments = list(_block(reader).arguments)
+        for inner in arguments[number].uses:
+            select = inner.owner.operation
+            condition = select.operands[0] if select.name == "arith.select" and inner.operand_number == 1 else None
+            if condition is None or condition not in arguments:
+                return []
+            checked = arguments.index(condition)
+            check = defining_op(reader.operands[checked])
+            if check is None or maps[checked] != maps[number] or not _checks(check, view):
+                return []
+            checks[check] = None
+    return list(checks)
+
+
+def _checks(check: ir.Operation, view: ir.Operation) -> bool:
+    """Whether an op says which elements of a view are inside of its source."""
+    if check.name != DEFINITION.full_name or check.operands[0] != view.operands[0]:
+        return False
+    return gather_of(check.attributes) == replace(gather_of(view.attributes), inside=True)
+
+
+def _of_same_shape(value: ir.Value) -> ir.Value | None:
+    """What an elementwise op computes a value from that has its shape, and is no view of another one, nor computed
+    itself; None without any.
+    """
+    structure = structure_of(value.owner.operation)
+    if structure is None:
+        return None
+    for operand in structure.operands[:-1]:
+        if not isinstance(operand.type, ir.RankedTensorType):
+            continue
+        if list(ir.RankedTensorType(operand.type).shape) == list(ir.RankedTensorType(value.type).shape):
+            maker = defining_op(operand)
+            found = _of_same_shape(operand) if _is_computed(operand) else operand
+            if found is not None and (maker is None or maker.name != DEFINITION.full_name):
+                return found
+    return None
+
+
+def _is_cheap(op: ir.Operation) -> bool:
+    """Whether an op may be computed of anything, and again, as a cast or a negation may."""
+    divides = any(inner.name.startswith("arith.") and inner.name.endswith(_DIVISIONS) for inner in nested(op))
+    return not divides and not instructions_of(op).special
 
 
 def is_whole_selection(gather: Gather, shape: Sequence[int]) -> bool:
@@ -100,10 +163,12 @@ def _block(op: ir.Operation) -> ir.Block:
     return op.regions[0].blocks[0]
 
 
-def _elementwise(value: ir.Value) -> OpStructure | None:
-    """The op that makes a value, if it is computed by elements and nothing else reads it; None for another value."""
+def _elementwise(value: ir.Value, uses: int = 1) -> OpStructure | None:
+    """The op that makes a value, if it is computed by elements and read as often; None for another value."""
     structure = structure_of(value.owner.operation) if _is_computed(value) else None
-    if structure is None or structure.reduction_loops or len(structure.op.results) != 1 or len(list(value.uses)) != 1:
+    if structure is None or structure.reduction_loops or len(structure.op.results) != 1:
+        return None
+    if len(list(value.uses)) != uses:
         return None
     if list(structure.result_axes[0]) != list(range(structure.loop_count)) or structure.operand_axes[-1] is not None:
         return None
@@ -135,8 +200,7 @@ def is_composable(value: ir.Value) -> bool:
     maker = defining_op(value)
     if maker is None or maker.name != DEFINITION.full_name:
         return True
-    inner = gather_of(maker.attributes)
-    return not inner.inside and not inner.joins_components
+    return not gather_of(maker.attributes).joins_components
 
 
 def view_of(value: ir.Value, gather: Gather) -> ir.Value:

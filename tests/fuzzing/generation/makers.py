@@ -6,7 +6,7 @@ from tests.fuzzing.bounds import Bounded
 from tests.fuzzing.generation.convolution_makers import convolution
 from tests.fuzzing.generation.einsum_makers import einsum
 from tests.fuzzing.generation.generator import Generator, Retry
-from tests.fuzzing.generation.shape_makers import product, view
+from tests.fuzzing.generation.shape_makers import join, product, view
 from tests.fuzzing.ops.operations import REDUCTIONS
 from tests.fuzzing.program import Number
 from tests.fuzzing.types import DTYPES, FLOAT8, FLOATS, INTEGERS, kind
@@ -276,6 +276,7 @@ MAKERS = {
     reduce: 14,
     normalise: 6,
     view: 12,
+    join: 4,
     product: 6,
     einsum: 4,
 }

@@ -70,6 +70,35 @@ def one_view(make: Generator, a: str) -> str:
     raise Retry
 
 
+def join(make: Generator) -> None:
+    """Two or three tensors one after the other, of which the later ones are often parts of the first, or made of it."""
+    name = str(make.choose({"concat": 3, "stack": 2}))
+    a = make.pick(lambda x: x.value.ndim < 5 and (x.value.ndim > 0 or name == "stack"))
+    rank = len(make.known[a].shape)
+    axis = make.random.randint(-rank, rank - 1) if name == "concat" else make.random.randint(-rank - 1, rank)
+    along = axis % rank if name == "concat" else None
+    parts = [a, *(_beside(make, a, along) for _ in range(make.random.randint(1, 2)))]
+    make.random.shuffle(parts)
+    make.state(name, parts, axis=axis)
+
+
+def _beside(make: Generator, a: str, axis: int | None) -> str:
+    """A tensor that joins another one along an axis, or of its shape."""
+    shape = make.known[a].shape
+
+    def fits(x: Bounded) -> bool:
+        pairs = zip(x.shape, shape, strict=False)
+        return x.value.ndim == len(shape) and all(n == m or d == axis for d, (n, m) in enumerate(pairs))
+
+    if make.chance(0.3) and make.known[a].dtype != "bool":
+        return make.state("negative", [a]) if make.known[a].dtype in FLOATS else a
+    if make.chance(0.3) and axis is not None:
+        key = [(None, None)] * axis + [chosen_index(make, shape[axis])]
+        if isinstance(key[-1], tuple):
+            return make.state("index", [a], key=tuple(key))
+    return make.pick(fits)
+
+
 def chosen_index(make: Generator, extent: int) -> object:
     """An index of a dimension: a number, or the bounds and the step of a slice."""
     kind = make.choose({"all": 3, "part": 4, "half": 1, "backwards": 1, "number": 1})

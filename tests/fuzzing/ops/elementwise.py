@@ -225,6 +225,20 @@ def where(condition: Bounded, a: Bounded, b: Bounded) -> Bounded:
     return Bounded(value, error, dtype, signed=x.signed and y.signed, relative=max(x.relative, y.relative))
 
 
+def joined(function: Callable[..., np.ndarray]) -> Callable[..., Bounded]:
+    """NumPy's function that joins arrays along an axis."""
+
+    def apply(*parts: Bounded, axis: int) -> Bounded:
+        if any(part.weak is not None for part in parts):
+            raise Refused("joins numbers")
+        dtype = meet([part.dtype for part in parts], [])
+        same = [_adopt(part, dtype) for part in parts]
+        value, error = (function([getattr(x, name) for x in same], axis=axis) for name in ("value", "error"))
+        return Bounded(value, error, dtype, signed=all(x.signed for x in same), relative=max(x.relative for x in same))
+
+    return apply
+
+
 def clip(x: Bounded, low: Bounded | None = None, high: Bounded | None = None) -> Bounded:
     if low is not None:
         x = maximum(x, low)

@@ -87,6 +87,11 @@ def _positional(name: str, key: str) -> Text:
     return lambda args, params: f"mf.{name}({args[0]}, {shown(params[key])})"
 
 
+def _of_list(name: str) -> Text:
+    """A call with its arrays in a list."""
+    return lambda args, params: f"mf.{name}([{', '.join(args)}], axis={params['axis']})"
+
+
 def _equation_first(args: Sequence[str], params: dict[str, Any]) -> str:
     rest = {key: value for key, value in params.items() if key != "equation"}
     return call("einsum")([repr(params["equation"]), *args], rest)
@@ -217,6 +222,8 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "where": Operation((call("where"),), elementwise.where),
     "clip": Operation((_clip,), _clip_rule),
+    "concat": Operation((_of_list("concat"),), elementwise.joined(np.concatenate)),
+    "stack": Operation((_of_list("stack"),), elementwise.joined(np.stack)),
     "full_like": Operation((call("full_like"),), elementwise.full_like),
     "zeros_like": Operation((call("zeros_like"),), _like(0)),
     "ones_like": Operation((call("ones_like"),), _like(1)),

@@ -9,11 +9,11 @@ from math import gcd, prod
 from mlir import ir
 
 from mlirfuse.builder.emission.emit import pointwise
+from mlirfuse.builder.emission.gather import gathered
 from mlirfuse.builder.functions.casting import cast
 from mlirfuse.builder.functions.convolutions.window_products import (
     ACCESS,
     Problem,
-    gathered,
     group_channel,
     with_channels,
 )

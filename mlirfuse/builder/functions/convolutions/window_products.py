@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
 from mlirfuse.builder.emission.emit import pointwise
+from mlirfuse.builder.emission.gather import gathered
 from mlirfuse.builder.functions.convolutions.windows import Window
 from mlirfuse.builder.functions.manipulation import reshape_to
 from mlirfuse.builder.functions.products.sums_of_products import ProductTypes, sum_of_products
 from mlirfuse.builder.state import TensorBase
-from mlirfuse.dialect.gathered_view import Gather, gathered_view
 
 ACCESS = 8
 """Bytes of an access, from which on copies of windows are fast: `cp.async` copies 4, 8 or 16."""
@@ -115,17 +115,3 @@ def is_pointwise(problem: Problem) -> bool:
 def group_channel(problem: Problem, group: ir.AffineExpr, size: int, channel: ir.AffineExpr) -> ir.AffineExpr:
     """The channel of all groups; `group` is only used where there are several."""
     return group * size + channel if problem.groups > 1 else channel
-
-
-def gathered(
-    source: TensorBase,
-    extents: tuple[int, ...],
-    indices: Callable[[Sequence[ir.AffineExpr]], list[ir.AffineExpr]],
-) -> TensorBase:
-    """A view of a tensor with these extents; `indices` maps an index of the view to one of the source."""
-    with source.state.emitting():
-        at = [ir.AffineExpr.get_dim(d) for d in range(len(extents))]
-        gather = Gather(tuple((n,) for n in extents), ir.AffineMap.get(len(extents), 0, indices(at)))
-        value = gathered_view(source.value, gather)
-        source.state.number(value.owner.operation)
-    return source.state.wrap(value, extents, source.dtype)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlirfuse.builder.emission.emit import pointwise
-from mlirfuse.builder.functions.convolutions.window_products import ACCESS, Problem, gathered
+from mlirfuse.builder.emission.gather import gathered
+from mlirfuse.builder.functions.convolutions.window_products import ACCESS, Problem
 from mlirfuse.builder.functions.manipulation import reshape_to
 from mlirfuse.builder.functions.products.sums_of_products import ProductTypes, sum_of_products
 from mlirfuse.builder.state import TensorBase

@@ -91,3 +91,77 @@ func.func @sums(%x: tensor<8x4xf32>) -> tensor<8xf32> {
 func.func @no_view(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %x : tensor<8xf32>
 }
+
+// -----
+
+// Joined halves, of which the first is negated: its elements are only selected where they are inside of the half, so the
+// negation is computed of the view. The check that the negated half gave its shape is one of the argument.
+// CHECK-LABEL: func.func @joined
+// REMARK: fuse-compose-gathers: applied: 1 views of elementwise results
+// CHECK: %[[X:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 8, 64>, map = #{{.*}} : (tensor<8x32xf32>) -> tensor<8x64xf32>
+// CHECK: %[[N:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8x64xf32>)
+// CHECK: arith.negf
+// CHECK: %[[C:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 8, 64>, inside, {{.*}} : (tensor<8x32xf32>) -> tensor<8x64xi1>
+// CHECK: linalg.generic {{.*}} ins(%[[N]], %{{.*}}, %[[C]], %{{.*}} :
+func.func @joined(%x: tensor<8x32xf32>, %y: tensor<8x32xf32>) -> tensor<8x64xf32> {
+  %e = tensor.empty() : tensor<8x32xf32>
+  %n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x32xf32>) outs(%e : tensor<8x32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.negf %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8x32xf32>
+  %v = "fuse.gathered_view"(%n) {basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
+      : (tensor<8x32xf32>) -> tensor<8x64xf32>
+  %w = "fuse.gathered_view"(%y) {basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j - 32)>}
+      : (tensor<8x32xf32>) -> tensor<8x64xf32>
+  %c = "fuse.gathered_view"(%n) {inside, basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
+      : (tensor<8x32xf32>) -> tensor<8x64xi1>
+  %d = "fuse.gathered_view"(%y) {inside, basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j - 32)>}
+      : (tensor<8x32xf32>) -> tensor<8x64xi1>
+  %f = tensor.empty() : tensor<8x64xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+                                        affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%v, %w, %c, %d : tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x64xi1>, tensor<8x64xi1>) outs(%f : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %p: i1, %q: i1, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %s = arith.select %p, %a, %zero : f32
+    %t = arith.select %q, %b, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<8x64xf32>
+  return %z : tensor<8x64xf32>
+}
+
+// -----
+
+// The same of exponentials, which are not computed past the end of a half.
+// CHECK-LABEL: func.func @dear
+// REMARK: fuse-compose-gathers: declined: the result takes long to compute, and would be computed past its end too
+// CHECK: math.exp
+// CHECK: "fuse.gathered_view"(%{{[0-9]+}}) {basis = array<i64: 8, 64>, map =
+func.func @dear(%x: tensor<8x32xf32>) -> tensor<8x64xf32> {
+  %e = tensor.empty() : tensor<8x32xf32>
+  %n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x32xf32>) outs(%e : tensor<8x32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8x32xf32>
+  %v = "fuse.gathered_view"(%n) {basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
+      : (tensor<8x32xf32>) -> tensor<8x64xf32>
+  %c = "fuse.gathered_view"(%n) {inside, basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
+      : (tensor<8x32xf32>) -> tensor<8x64xi1>
+  %f = tensor.empty() : tensor<8x64xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%v, %c : tensor<8x64xf32>, tensor<8x64xi1>) outs(%f : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %p: i1, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %s = arith.select %p, %a, %zero : f32
+    linalg.yield %s : f32
+  } -> tensor<8x64xf32>
+  return %z : tensor<8x64xf32>
+}

@@ -1,0 +1,36 @@
+"""`concat` and `stack` on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from tests.support.views.joined import Joined, rotated, rotated_in_numpy
+
+cupy = pytest.importorskip("cupy")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_joins(seed: int) -> None:
+    function = Joined(seed)
+    arrays = [function.rng.standard_normal(shape).astype(np.float32) for shape in function.shapes]
+
+    def traced(*given: Any) -> Any:
+        return function(mf, *given)
+
+    found = cupy.asnumpy(mf.fuse(traced)(*map(cupy.asarray, arrays)))
+    np.testing.assert_allclose(found, function(np, *arrays), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("width", [64, 128, 80, 6])
+def test_rotary_halves(width: int, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    shapes = ((2, 33, 4, width), (33, 1, width), (33, 1, width))
+    arrays = [rng.integers(-8, 9, shape).astype(dtype) for shape in shapes]
+    found = cupy.asnumpy(mf.fuse(rotated)(*map(cupy.asarray, arrays)))
+    np.testing.assert_array_equal(found, rotated_in_numpy(*arrays))

@@ -1,0 +1,63 @@
+"""`concat` and `stack`: views of the whole in the kernels that read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.pairwise import some
+from tests.support.views.joined import Joined, rotated, rotated_in_numpy
+
+
+@pytest.mark.parametrize("seed", some(range(300), 40))
+def test_random_joins(seed: int) -> None:
+    function = Joined(seed)
+    arrays = [function.rng.standard_normal(shape).astype(np.float32) for shape in function.shapes]
+
+    def traced(*given: Any) -> Any:
+        return function(mf, *given)
+
+    found = np.asarray(mf.fuse(traced, target="interpret")(*arrays))
+    np.testing.assert_allclose(found, function(np, *arrays), rtol=1e-5, atol=1e-5)
+
+
+def test_rotary_halves_are_one_kernel() -> None:
+    rng = np.random.default_rng(0)
+    x, cos, sin = (rng.standard_normal(s).astype(np.float32) for s in ((2, 8, 4, 64), (8, 1, 64), (8, 1, 64)))
+    module = module_at("gpu", rotated, specs_of([x, cos, sin]))
+    assert str(module).count("gpu.func") == 1
+    (found,) = interpreter.run(module, "rotated", [x, cos, sin])
+    np.testing.assert_array_equal(found, rotated_in_numpy(x, cos, sin))
+
+
+def test_other_numbers_of_rows() -> None:
+    """Joined arrays have static extents: another call is compiled for its own."""
+    fused = mf.fuse(lambda x, y: mf.concat([x, y]), target="interpret")
+    for rows in (3, 5, 3):
+        x, y = np.full((rows, 4), 1.0, np.float32), np.full((2 * rows, 4), 2.0, np.float32)
+        np.testing.assert_array_equal(np.asarray(fused(x, y)), np.concatenate([x, y]))
+
+
+def test_dtypes_are_promoted() -> None:
+    x, y = np.arange(6, dtype=np.int32).reshape(2, 3), np.full((2, 3), 0.5, np.float16)
+    found = np.asarray(mf.fuse(lambda x, y: mf.stack([x, y]), target="interpret")(x, y))
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, np.stack([x.astype(np.float16), y]))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_empty_parts(rows: int) -> None:
+    x, y = np.ones((rows, 4), np.float32), np.ones((0, 4), np.float32)
+    found = np.asarray(mf.fuse(lambda x, y: mf.concat([x, y, x]), target="interpret")(x, y))
+    np.testing.assert_array_equal(found, np.concatenate([x, y, x]))
+
+
+def test_flattened() -> None:
+    x, y = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.arange(4.0, dtype=np.float32)
+    found = np.asarray(mf.fuse(lambda x, y: mf.concat([x, y], axis=None), target="interpret")(x, y))
+    np.testing.assert_array_equal(found, np.concatenate([x, y], axis=None))
