@@ -22,6 +22,7 @@ from mlirfuse.analysis.scheduling.array_accesses import Axes
 from mlirfuse.analysis.scheduling.windows import (
     Place,
     components_access,
+    inside_share,
     places_of,
     read_elements,
     sliding_access,
@@ -103,6 +104,11 @@ class ArrayViews:
         if sliding is not None or value in self._places:
             return sliding or access
         return replace(access, most=read_elements(source, known))
+
+    def inside(self, value: ir.Value) -> float:
+        """The share of a gathered view's elements that are inside of its source."""
+        known = dict(self._attributes[value])
+        return inside_share(_source(known), known)
 
 
 def is_component(value: ir.Value, known: Attributes) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import gcd, prod
+from math import ceil, gcd, prod
 
 from mlir import ir
 
@@ -25,6 +25,7 @@ from mlirfuse.analysis.scheduling.instructions import (
 from mlirfuse.analysis.scheduling.live import live_bytes
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
+from mlirfuse.dialect.gathered_view import gather_of
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
@@ -252,6 +253,8 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         if value not in attributes or not isinstance(value.type, ir.RankedTensorType) or (value, axes) in seen:
             continue
         seen.add((value, axes))
+        if GATHER in attributes[value] and gather_of(ir.DictAttr(attributes[value][GATHER])).inside:
+            continue  # checks are in no memory
         strides = attributes[value].get(STRIDES)
         align = attributes[value].get(ALIGN)
         operand = _Operand(
@@ -269,6 +272,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             operand.moved_bytes = operand.access.bytes * operand.access.growth(space.extents)
         elif GATHER in attributes[value]:
             operand.access = views.alone(value, axes, operand.access, operand.alignment)
+            operand.moved_bytes = ceil(operand.element_bytes * views.inside(value))
         yield operand
     for value in body(kernel)[-1].operands:
         yield _Operand(value.type, space.value_axes[value], written=True)

@@ -158,6 +158,22 @@ def read_elements(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -
     return most if most < prod(gather.shape) else None
 
 
+def inside_share(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -> float:
+    """The share of the elements of a gathered view with these attributes that are inside of its source, by the axes
+    along which it is shifted alone, as a part of joined arrays is; 1 of other views.
+    """
+    gather, share = _undivided(known), 1.0
+    if gather is None:
+        return share
+    for expr, extent in zip(gather.map.results, source.shape, strict=True):
+        place = single_dim(expr, len(gather.components))
+        if place is not None and place[1] == 1:
+            dim, _, first = place
+            size = gather.components[dim]
+            share *= max(0, min(extent, first + size) - max(0, first)) / size
+    return share
+
+
 def _undivided(known: dict[str, ir.Attribute]) -> Gather | None:
     """The gathered view of an argument with these attributes whose dimensions are undivided indices; None for any other
     argument.

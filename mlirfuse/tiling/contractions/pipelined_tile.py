@@ -178,9 +178,7 @@ class PipelinedTile:
             state = self._consume(
                 ring, tile_mapping, PipelineState(stage, parity), partial(order.pass_on, consumer_group)
             )
-            own = loop.induction_variable
-            others = [self._steps_of(old, self._later(own, blocks, n)) for n in range(1, self.consumer_groups)]
-            state = ring.skip(state, reduce(arith.addi, others))
+            state = ring.skip(state, self._steps_between(old, loop.induction_variable, blocks))
             scf.YieldOp([state.stage, state.parity, following])
 
     def _later(self, tile: ir.Value, blocks: ir.Value, number: int) -> ir.Value:
@@ -189,14 +187,21 @@ class PipelinedTile:
 
     def _steps_of(self, old: ir.Value, tile: ir.Value) -> ir.Value:
         """The number of steps along k of a tile."""
-        if self.known_steps is not None:
-            return arith.constant(ir.IndexType.get(), self.known_steps)
         mapping: Mapping = {old: tile}
         _clone(self.prologue, mapping)
         return self._steps(mapping)
 
+    def _steps_between(self, old: ir.Value, tile: ir.Value, blocks: ir.Value) -> ir.Value:
+        """The steps of the block's tiles from one of a consumer group to the group's next one."""
+        if self.known_steps is not None:
+            return arith.constant(ir.IndexType.get(), self.known_steps * (self.consumer_groups - 1))
+        others = [self._steps_of(old, self._later(tile, blocks, n)) for n in range(1, self.consumer_groups)]
+        return reduce(arith.addi, others)
+
     def _steps_before(self, old: ir.Value, first: ir.Value, blocks: ir.Value, consumer_group: ir.Value) -> ir.Value:
         """The steps of the block's tiles in front of a consumer group's first one."""
+        if self.known_steps is not None:
+            return arith.muli(consumer_group, arith.constant(ir.IndexType.get(), self.known_steps))
         total = arith.constant(ir.IndexType.get(), 0)
         for number in range(self.consumer_groups - 1):
             count = arith.constant(ir.IndexType.get(), number)

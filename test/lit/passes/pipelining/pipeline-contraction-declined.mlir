@@ -1,37 +1,5 @@
 // RUN: mlirfuse-opt --fuse-pipeline-contraction --canonicalize --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
-#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, consumer_groups = 2 : i64}}
-#a = affine_map<(m, n, k) -> (m, k)>
-#b = affine_map<(m, n, k) -> (n, k)>
-#c = affine_map<(m, n, k) -> (m, n)>
-// The number of stages of the other consumer group's tile must be static.
-func.func @unknown_steps(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>, %end: index)
-    attributes {fuse.kernel, fuse.schedule = #schedule} {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %c512 = arith.constant 512 : index
-  %pad = arith.constant 0.0 : bf16
-  %zero = arith.constant dense<0.0> : vector<128x8xf32>
-  %m = memref.dim %A, %c0 : memref<?x512xbf16>
-  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
-  scf.forall (%block) in (%blocks) {
-    %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
-    // expected-error @below {{the schedule cannot be followed: the number of steps along k is not constant, so a consumer group cannot skip the other groups' steps}}
-    %acc = scf.for %k = %c0 to %end step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
-      %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
-      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
-      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
-              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<8x64xbf16> into vector<128x8xf32>
-      scf.yield %next : vector<128x8xf32>
-    }
-    vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x8xf32>, memref<?x8xf32>
-  } {mapping = [#gpu.block<x>]}
-  return
-}
-
-// -----
-
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true}}
 #a = affine_map<(m, n, k) -> (m, k)>

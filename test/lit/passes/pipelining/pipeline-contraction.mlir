@@ -351,3 +351,48 @@ func.func @depends_on_the_step(%A: memref<128x512xbf16> {fuse.align = 16 : i64},
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, consumer_groups = 2 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// Tiles of four and of eight steps: a consumer group counts those of the other group's tiles, before its first tile and
+// after each, as it counts its own.
+// CHECK-LABEL: func.func @steps_of_tiles
+// CHECK: "fuse.warp_roles"() ({
+// CHECK-NEXT: ^bb0(%[[GROUP:.*]]: index):
+// CHECK: %[[BEFORE:.*]] = arith.cmpi ugt, %[[GROUP]], %c0
+// CHECK: %[[FIRST:.*]] = affine.apply #{{.*}}(%{{.*}})
+// CHECK: %[[STEPS:.*]] = arith.ceildivsi %[[FIRST]], %c64
+// CHECK: arith.select %[[BEFORE]], %[[STEPS]], %c0
+// CHECK: scf.for %[[TILE:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args
+// CHECK: vector.transfer_write
+// CHECK: %[[OTHER:.*]] = arith.addi %[[TILE]], %{{.*}}
+// CHECK: %[[ITS:.*]] = affine.apply #{{.*}}(%[[OTHER]])
+// CHECK: %[[SKIPPED:.*]] = arith.ceildivsi %[[ITS]], %c64
+// CHECK: arith.addi %{{.*}}, %[[SKIPPED]]
+func.func @steps_of_tiles(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x8xf32>
+  %m = memref.dim %A, %c0 : memref<?x512xbf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %end = affine.apply affine_map<(d0) -> ((d0 mod 2) * 256 + 256)>(%block)
+    %acc = scf.for %k = %c0 to %end step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<8x64xbf16> into vector<128x8xf32>
+      scf.yield %next : vector<128x8xf32>
+    }
+    vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x8xf32>, memref<?x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
