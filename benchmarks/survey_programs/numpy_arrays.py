@@ -12,6 +12,7 @@ from numpy import (
     abs,  # noqa: F401
     any,  # noqa: F401
     clip,  # noqa: F401
+    concat,  # noqa: F401
     cos,  # noqa: F401
     exp,  # noqa: F401
     exp2,  # noqa: F401
@@ -38,6 +39,7 @@ from numpy import (
     sin,  # noqa: F401
     sqrt,  # noqa: F401
     square,  # noqa: F401
+    stack,  # noqa: F401
     sum,  # noqa: F401
     tanh,  # noqa: F401
     var,  # noqa: F401

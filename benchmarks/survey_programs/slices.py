@@ -44,6 +44,32 @@ def interleaved_rotary(xp: Any, x: Any, cos: Any, sin: Any) -> Any:
     return xp.astype(a * cos - b * sin, xp.bfloat16), xp.astype(b * cos + a * sin, xp.bfloat16)
 
 
+def joined_rotary(xp: Any, x: Any, cos: Any, sin: Any) -> Any:
+    """Halves as one array, as models write it."""
+    h = _wide(xp, x)
+    n = h.shape[-1] // 2
+    turned = xp.concat([-h[..., n:], h[..., :n]], axis=-1)
+    return xp.astype(h * cos + turned * sin, xp.bfloat16)
+
+
+def stacked_rotary(xp: Any, x: Any, cos: Any, sin: Any) -> Any:
+    """Pairs of neighbours as one array."""
+    h = _wide(xp, x)
+    a, b = h[..., 0::2], h[..., 1::2]
+    pairs = xp.stack([a * cos - b * sin, b * cos + a * sin], axis=-1)
+    return xp.astype(xp.reshape(pairs, x.shape), xp.bfloat16)
+
+
+def skip_connection(xp: Any, x: Any, skip: Any, w: Any, b: Any) -> Any:
+    """Channels of two images side by side, scaled and shifted, behind an activation."""
+    h = _wide(xp, xp.concat([x, skip], axis=-1)) * w + b
+    return xp.astype(h * _sigmoid(xp, h), xp.bfloat16)
+
+
+def appended_keys(xp: Any, cache: Any, keys: Any) -> Any:
+    return xp.concat([cache, keys], axis=2)
+
+
 def token_shift(xp: Any, x: Any, mix: Any) -> Any:
     h = _wide(xp, x)
     return xp.astype(h[:, 1:] * mix + h[:, :-1] * (1.0 - mix), xp.bfloat16)

@@ -395,6 +395,12 @@ def slices() -> Iterator[Program]:
     rotary = "cos:f32[T,D] sin:f32[T,D]"
     yield from sized(d, v.norm_rotary, f"x:bf16[B,H,T,2*D] w:f32[2*D] {rotary}", "B=8 H=32 T=2048 D=64")
     yield from sized(d, v.interleaved_rotary, f"x:bf16[B,H,T,2*D] {rotary}", "B=8 H=32 T=2048 D=64")
+    whole = "cos:f32[T,2*D] sin:f32[T,2*D]"
+    yield from sized(d, v.joined_rotary, f"x:bf16[B,H,T,2*D] {whole}", "B=8 H=32 T=2048 D=64")
+    yield from sized(d, v.stacked_rotary, f"x:bf16[B,H,T,2*D] {rotary}", "B=8 H=32 T=2048 D=64")
+    images = "x:bf16[N,H,W,C] skip:bf16[N,H,W,S] w:f32[C+S] b:f32[C+S]"
+    yield from sized(d, v.skip_connection, images, "N=8 H=64 W=64 C=640 S=320")
+    yield from sized(d, v.appended_keys, "cache:bf16[B,H,T,D] keys:bf16[B,H,1,D]", "B=32 H=8 T=4096 D=128")
     yield from sized(d, v.token_shift, "x:bf16[N,T,C] mix:f32[C]", "N=8 T=2048 C=4096")
     yield from sized(d, v.laplace, "x:f32[R,C]", "R=8192 C=8192")
     yield from sized(d, v.sobel, "x:f32[N,H,W]", "N=16 H=1024 W=1024")

@@ -83,6 +83,14 @@ def minimum(x: Any, y: Any) -> Any:
     return torch.minimum(x, y) if isinstance(y, torch.Tensor) else torch.clamp_max(x, y)
 
 
+def concat(arrays: list[Any], axis: int = 0) -> Any:
+    return torch.cat(arrays, dim=axis)
+
+
+def stack(arrays: list[Any], axis: int = 0) -> Any:
+    return torch.stack(arrays, dim=axis)
+
+
 def permute_dims(x: Any, axes: tuple[int, ...]) -> Any:
     return x.permute(axes)
 
