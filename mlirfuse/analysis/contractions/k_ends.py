@@ -78,7 +78,7 @@ def k_ends(gather: Gather, shape: Sequence[int], k: int, columns: int) -> KEnds 
     first = [sum(len(group) for group in gather.basis[:dim]) for dim in range(len(gather.basis))]
     of_k = range(first[k], first[k] + len(gather.basis[k]))
     of_columns = range(first[columns], first[columns] + len(gather.basis[columns]))
-    limits: list[tuple[Limit, list[int]] | None] = [None] * len(of_k)
+    found: list[tuple[int, int, Sequence[int]] | None] = [None] * len(of_k)  # step, room and factors
     for expr, extent in zip(gather.map.results, shape, strict=True):
         linear = coefficients(expr, len(gather.components))
         low, high = bounds(expr, gather.components)
@@ -90,19 +90,15 @@ def k_ends(gather: Gather, shape: Sequence[int], k: int, columns: int) -> KEnds 
         if len(along) != 1 or min(factors) < 0 or any(c not in of_columns for c in terms if c not in of_k):
             continue
         (own,) = along
-        limits[own - of_k.start] = Limit(factors[own], extent - 1 - start + factors[own], ()), factors
-    used = {c - of_columns.start for each in limits if each for c in of_columns if each[1][c]}
+        found[own - of_k.start] = factors[own], extent - 1 - start + factors[own], factors
+    used = {c - of_columns.start for each in found if each for c in of_columns if each[2][c]}
     if not used:
         return None
     outer = max(used) + 1
     extents = gather.basis[columns]
-    found = KEnds(
-        gather.basis[k],
-        tuple(
-            None if each is None else Limit(each[0].step, each[0].room, tuple(each[1][c] for c in of_columns[:outer]))
-            for each in limits
-        ),
-        extents[:outer],
-        prod(extents[outer:]),
-    )
-    return found if found.share < 1.0 else None
+    limits = [
+        None if each is None else Limit(each[0], each[1], tuple(each[2][c] for c in of_columns[:outer]))
+        for each in found
+    ]
+    ends = KEnds(gather.basis[k], tuple(limits), extents[:outer], prod(extents[outer:]))
+    return ends if ends.share < 1.0 else None

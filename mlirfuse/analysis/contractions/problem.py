@@ -20,7 +20,7 @@ from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
-from mlirfuse.dialect.gathered_view import gather_of
+from mlirfuse.dialect.gathered_view import Gather, gather_of
 from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.dialect.staged_tile import TYPES
 from mlirfuse.errors import PassError
@@ -201,11 +201,10 @@ def _windows(
     of the operand that do not read again what others read; and the bytes of the source's rows, if it reads past their
     end, else 0. None for other operands, and views in which the dimension is none.
     """
-    attributes = _attributes(kernel, operand.source)
-    if GATHER not in attributes or dim not in operand.axes:
+    view = _view(kernel, operand)
+    if view is None or dim not in operand.axes:
         return None
-    entries = ir.DictAttr(attributes[GATHER])
-    source, gather = ir.RankedTensorType(ir.TypeAttr(entries["source"]).value), gather_of(entries)
+    source, gather = view
     parts = prod(gather.parts(operand.axes.index(d), source.shape) for d in batch if d in operand.axes)
     row = source.shape[-1]
     last = gather.map.results[-1]
@@ -216,14 +215,22 @@ def _windows(
 
 def _k_ends(kernel: ir.Operation, operand: ContractionOperand, contraction: Contraction) -> tuple[int, float]:
     """`ContractionProblem.k_ends` of operand B."""
-    attributes = _attributes(kernel, operand.source)
-    if GATHER not in attributes or operand.ops or len(contraction.pairs) > 1:
+    view = _view(kernel, operand)
+    if view is None or operand.ops or len(contraction.pairs) > 1:
         return 0, 1.0
-    entries = ir.DictAttr(attributes[GATHER])
-    source = ir.RankedTensorType(ir.TypeAttr(entries["source"]).value)
+    source, gather = view
     dims = (operand.axes.index(d) for d in (contraction.k, contraction.n))
-    found = k_ends(gather_of(entries), source.shape, *dims)
+    found = k_ends(gather, source.shape, *dims)
     return (0, 1.0) if found is None else (found.columns, found.share)
+
+
+def _view(kernel: ir.Operation, operand: ContractionOperand) -> tuple[ir.RankedTensorType, Gather] | None:
+    """The source of an operand that is a gathered view, and how it lies there; None for other operands."""
+    attributes = _attributes(kernel, operand.source)
+    if GATHER not in attributes:
+        return None
+    entries = ir.DictAttr(attributes[GATHER])
+    return ir.RankedTensorType(ir.TypeAttr(entries["source"]).value), gather_of(entries)
 
 
 def _longest_step(kernel: ir.Operation, argument: ir.Value) -> int:

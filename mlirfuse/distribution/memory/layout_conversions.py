@@ -17,13 +17,11 @@ from mlirfuse.distribution.threads.scalars import add, constant, divide, multipl
 from mlirfuse.distribution.threads.threads import Threads
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES
 from mlirfuse.support.dtypes import from_mlir
 
 WIDEST = 16
 """Bytes of the widest access."""
-
-BANK, BANKS_BYTES = 4, 128
-"""Bytes of a bank of shared memory, and of all banks: an access of a warp that has no bank conflict."""
 
 
 @dataclass(frozen=True)

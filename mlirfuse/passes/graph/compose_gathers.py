@@ -57,7 +57,7 @@ class FuseComposeGathers(Pass):
             for op in (op for op in ops if op.name == DEFINITION.full_name and not gather_of(op.attributes).inside):
                 if not _is_computed(op.operands[0]):
                     continue
-                checks = checks_of(op)
+                checks = _checks_of(op)
                 if reason := _obstacle(op, checks):
                     remarks.declined(self, reason, op)
                     continue
@@ -93,7 +93,7 @@ def _obstacle(view: ir.Operation, checks: Sequence[ir.Operation]) -> str | None:
     return None
 
 
-def checks_of(view: ir.Operation) -> list[ir.Operation]:
+def _checks_of(view: ir.Operation) -> list[ir.Operation]:
     """The views of checks under which alone the elements of a view are selected; none where any element is used."""
     checks: dict[ir.Operation, None] = {}
     for use in view.results[0].uses:

@@ -62,29 +62,39 @@ class GroupedSum:
 
 def grouped_sum(op: ir.Operation) -> GroupedSum | str:
     """An op as a sum over groups that may be merged; why not, or "" where it is no batch of products."""
-    structure = structure_of(op) if op.name == "linalg.generic" else None
-    if structure is None or product_of(structure) is None:
+    loops = product_loops(op)
+    if loops is None:
         return ""
-    left, right = structure.operand_axes[:2]
-    start = defining_op(op.operands[RESULT])
-    if left is None or right is None or start is None or start.name != "linalg.fill":
-        return ""
-    axes = (left, right, structure.result_axes[0])
-    extents = static_extents(axes, arrays(op), structure.loop_count)
-    if extents is None:
-        return ""
-    batch = [loop for loop in axes[RESULT] if loop in left and loop in right and loop is not None and extents[loop] > 1]
+    axes, extents = loops
+    left, right, result = axes
+    batch = [loop for loop in result if loop in left and loop in right and loop is not None and extents[loop] > 1]
     if not batch:
         return ""
     if any(is_view(value) and any(len(b) != 1 for b in view_of(value)[1].basis) for value in arrays(op)[:RESULT]):
         return "an operand is a gathered view of joined dimensions"
     sizes = [_elements(value) for value in arrays(op)]
     for block, group in product(sorted(range(3), key=lambda number: sizes[number]), batch):
-        found = GroupedSum(op, axes, tuple(extents), group, block, {})
+        found = GroupedSum(op, axes, extents, group, block, {})
         inner = {number: loop for number in range(3) if number != block for loop in _inner_loops(found, number)}
         if len(inner) == 2:
             return replace(found, inner=inner)
     return "neighbouring products are no neighbours in memory"
+
+
+def product_loops(op: ir.Operation) -> tuple[tuple[Axes, Axes, Axes], tuple[int, ...]] | None:
+    """Of a sum of products from a constant the loop of each axis of operand A, operand B and the result, and the extent
+    of each loop; None for another op, and for extents that are not known.
+    """
+    structure = structure_of(op) if op.name == "linalg.generic" else None
+    if structure is None or product_of(structure) is None:
+        return None
+    left, right = structure.operand_axes[:2]
+    start = defining_op(op.operands[RESULT])
+    if left is None or right is None or start is None or start.name != "linalg.fill":
+        return None
+    axes = (left, right, structure.result_axes[0])
+    extents = static_extents(axes, arrays(op), structure.loop_count)
+    return None if extents is None else (axes, tuple(extents))
 
 
 def arrays(op: ir.Operation) -> tuple[ir.Value, ir.Value, ir.Value]:

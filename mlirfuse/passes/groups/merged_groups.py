@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlir import ir
-from mlir.dialects import linalg, tensor
 
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.dialect.gathered_view import Gather, gathered_view
-from mlirfuse.passes.graph.collapsed_epilogues import copy_body
-from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, cast_of, is_view, view_of
+from mlirfuse.passes.groups.grouped_sum import RESULT, GroupedSum, arrays, is_view, view_of
 from mlirfuse.passes.groups.merged_results import MergedResult
-from mlirfuse.passes.groups.regrouping import copy_of, elementwise, erase_views, regrouped
+from mlirfuse.passes.groups.regrouping import copy_of, erase_views, regrouped, summed, through_casts
 from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
-from mlirfuse.support.rewriting import defining_op, erase
+from mlirfuse.support.rewriting import erase
 
 
 class MergedGroups:
@@ -43,12 +41,8 @@ class MergedGroups:
         op = self.found.op
         old_operands = list(arrays(op)[:RESULT])
         with ir.InsertionPoint(op), op.location:
-            value = self._sum([self._operand(number) for number in (0, 1)]).results[0]
-        chain = [op]
-        while (cast := cast_of(chain[-1])) is not None:
-            with ir.InsertionPoint(cast), cast.location:
-                value = elementwise(cast, value)
-            chain.append(cast)
+            value = self._sum([self._operand(number) for number in (0, 1)])
+        chain, value = through_casts(op, value)
         MergedResult(self.found, self.merged, self.extents, self.kept).replace(chain[-1].results[0], value)
         for each in reversed(chain):
             erase(each)
@@ -123,22 +117,16 @@ class MergedGroups:
         results[axis] = results[axis] + (first - second) * far
         return Gather(tuple(basis), ir.AffineMap.get(count, 0, results))
 
-    def _sum(self, operands: Sequence[ir.Value]) -> linalg.GenericOp:
+    def _sum(self, operands: Sequence[ir.Value]) -> ir.Value:
         """The sum over merged groups."""
-        op, start = self.found.op, defining_op(self.found.op.operands[RESULT])
-        assert start is not None  # checked by grouped_sum
-        empty = tensor.EmptyOp(self._shape(RESULT), ir.RankedTensorType(op.results[0].type).element_type).result
-        init = linalg.fill(start.operands[0], outs=[empty])
         number = {loop: position for position, loop in enumerate(self.kept)}
         maps = [
             projection(len(self.kept), [None if loop is None else number[loop] for loop in self._axes(n)])
             for n in range(3)
         ]
-        kinds = list(ir.ArrayAttr(op.attributes["iterator_types"]))
+        kinds = list(ir.ArrayAttr(self.found.op.attributes["iterator_types"]))
         iterators = ir.ArrayAttr.get([kinds[loop] for loop in self.kept])
-        new = linalg.GenericOp([init.type], list(operands), [init], ir.ArrayAttr.get(maps), iterators)
-        copy_body(op, new.operation)
-        return new
+        return summed(self.found.op, operands, self._shape(RESULT), ir.ArrayAttr.get(maps), iterators)
 
 
 def _dim(position: int) -> ir.AffineExpr:

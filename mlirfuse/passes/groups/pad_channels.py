@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
-from mlirfuse.analysis.loops.structure import reduces, static_extents, structure_of
-from mlirfuse.passes.groups.grouped_sum import RESULT, arrays, is_view, view_of
+from mlirfuse.analysis.loops.structure import reduces
+from mlirfuse.passes.groups.grouped_sum import RESULT, arrays, is_view, product_loops, view_of
 from mlirfuse.passes.groups.lines import line_of
 from mlirfuse.passes.groups.padded_sum import PaddedSum
 from mlirfuse.passes.groups.sum_trials import least_microseconds, microseconds_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
-from mlirfuse.support.rewriting import defining_op
 
 
 @dataclass(frozen=True)
@@ -57,11 +53,12 @@ class FusePadChannels(Pass):
             ops = body(function)
             if not ops or is_tile_program(function):
                 continue
-            found = [sum_ for op in ops if op.name == "linalg.generic" and reduces(op) for sum_ in padded_sums(op)]
+            reducing = [op for op in ops if op.name == "linalg.generic" and reduces(op)]
+            found = [padded for op in reducing if (padded := padded_sum(op)) is not None]
             if not found:
                 remarks.declined(self, "no product of a gathered view whose channels end inside of a line", function)
-            for sum_ in found:
-                self._pad(module, function, sum_, remarks)
+            for padded in found:
+                self._pad(module, function, padded, remarks)
 
     def _pad(self, module: ir.Operation, function: ir.Operation, found: PaddedSum, remarks: Remarks) -> None:
         channels = f"{found.channels} channels"
@@ -77,31 +74,26 @@ class FusePadChannels(Pass):
         remarks.applied(self, f"{channels} became {found.wide}: {compared}", function)
 
 
-def padded_sums(op: ir.Operation) -> Iterator[PaddedSum]:
-    """How the channels of a sum of products may be padded: once at most."""
-    structure = structure_of(op)
-    if structure is None or product_of(structure) is None:
-        return
-    left, right = structure.operand_axes[:2]
-    start = defining_op(op.operands[RESULT])
-    if left is None or right is None or start is None or start.name != "linalg.fill":
-        return
-    axes = (left, right, structure.result_axes[0])
-    extents = static_extents(axes, arrays(op), structure.loop_count)
-    if extents is None:
-        return
+def padded_sum(op: ir.Operation) -> PaddedSum | None:
+    """How the channels of a sum of products may be padded; None where they may not."""
+    loops = product_loops(op)
+    if loops is None:
+        return None
+    axes, extents = loops
     for number in (0, 1):
         loop = _channels(arrays(op)[number], axes[number])
-        if loop is None or extents[loop] % line_of(arrays(op)[number]) == 0:
+        if loop is None:
+            continue
+        line = line_of(arrays(op)[number])
+        if extents[loop] % line == 0:
             continue
         others = [n for n in range(3) if n != number and loop in axes[n]]
         if len(others) != 1:
             continue
-        line = line_of(arrays(op)[number])
-        found = PaddedSum(op, axes, tuple(extents), loop, number, others[0], -(-extents[loop] // line) * line)
+        found = PaddedSum(op, axes, extents, loop, number, others[0], -(-extents[loop] // line) * line)
         if others[0] == RESULT or found.can_widen(others[0]):
-            yield found
-            return
+            return found
+    return None
 
 
 def _channels(value: ir.Value, axes: tuple[int | None, ...]) -> int | None:
@@ -126,8 +118,10 @@ def times(module: ir.Operation, function: ir.Operation, found: PaddedSum) -> tup
     before = microseconds_of(module, function, found.op)
     if least_microseconds(module, found.op, found.padded_extents) >= before:
         return before, None
-    return before, microseconds_of(module, function, found.op, partial(_pad_copy))
+    return before, microseconds_of(module, function, found.op, _pad_copy)
 
 
 def _pad_copy(op: ir.Operation) -> None:
-    next(padded_sums(op)).apply()
+    found = padded_sum(op)
+    assert found is not None  # as of the op that the copy is of
+    found.apply()

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mlir import ir
-from mlir.dialects import linalg, tensor
 
 from mlirfuse.dialect.gathered_view import gathered_view
-from mlirfuse.passes.graph.collapsed_epilogues import copy_body
-from mlirfuse.passes.groups.grouped_sum import RESULT, Axes, arrays, cast_of, view_of
-from mlirfuse.passes.groups.regrouping import copy_of, elementwise, erase_views
-from mlirfuse.support.rewriting import defining_op, erase
+from mlirfuse.passes.groups.grouped_sum import RESULT, Axes, arrays, view_of
+from mlirfuse.passes.groups.regrouping import copy_of, erase_views, summed, through_casts
+from mlirfuse.support.rewriting import erase
 
 
 @dataclass(frozen=True)
@@ -60,13 +58,11 @@ class PaddedSum:
         op, operands = self.op, list(arrays(self.op)[:RESULT])
         with ir.InsertionPoint(op), op.location:
             views = [self._operand(number) for number in (0, 1)]
-            value = self._sum(views).results[0]
+            shape = [1 if loop is None else self.padded_extents[loop] for loop in self.axes[RESULT]]
+            value = summed(op, views, shape, op.attributes["indexing_maps"], op.attributes["iterator_types"])
         chain = [op]
-        while self.other == RESULT and (cast := cast_of(chain[-1])) is not None:
-            with ir.InsertionPoint(cast), cast.location:
-                value = elementwise(cast, value)
-            chain.append(cast)
         if self.other == RESULT:
+            chain, value = through_casts(op, value)
             with ir.InsertionPoint(chain[-1]), chain[-1].location:
                 value = copy_of(_with_extent(value, self.axes[RESULT].index(self.loop), self.channels))
         chain[-1].results[0].replace_all_uses_with(value)
@@ -81,17 +77,6 @@ class PaddedSum:
             return value
         wider = _with_extent(value, self.axes[number].index(self.loop), self.wide)
         return wider if number == self.view else copy_of(wider)
-
-    def _sum(self, operands: list[ir.Value]) -> linalg.GenericOp:
-        op, start = self.op, defining_op(self.op.operands[RESULT])
-        assert start is not None  # checked by padded_sums
-        shape = [1 if loop is None else self.padded_extents[loop] for loop in self.axes[RESULT]]
-        empty = tensor.EmptyOp(shape, ir.RankedTensorType(op.results[0].type).element_type).result
-        init = linalg.fill(start.operands[0], outs=[empty])
-        attributes = op.attributes["indexing_maps"], op.attributes["iterator_types"]
-        new = linalg.GenericOp([init.type], operands, [init], *attributes)
-        copy_body(op, new.operation)
-        return new
 
 
 def _with_extent(value: ir.Value, dim: int, extent: int) -> ir.Value:

@@ -1,4 +1,4 @@
-"""Views of values whose groups are counted otherwise, copies of such views, and their end."""
+"""Views of values whose groups are counted otherwise, copies of such views, their end, and sums over them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, copy_body
+from mlirfuse.passes.groups.grouped_sum import RESULT, cast_of
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase
 
@@ -47,6 +48,37 @@ def copy_of(view: ir.Value) -> ir.Value:
     with ir.InsertionPoint(block):
         linalg.YieldOp([block.arguments[0]])
     return copy.results[0]
+
+
+def summed(
+    op: ir.Operation, operands: Sequence[ir.Value], shape: Sequence[int], maps: ir.ArrayAttr, iterators: ir.ArrayAttr
+) -> ir.Value:
+    """The sum that an op makes, of other operands, from the same constant.
+
+    Args:
+        op: a `linalg.generic` whose initial value is a `linalg.fill`.
+        operands: in the place of the op's inputs.
+        shape: of the result.
+        maps: the indexing maps of the operands and the result.
+        iterators: the loops' iterator types.
+    """
+    start = defining_op(op.operands[RESULT])
+    assert start is not None  # checked by product_loops
+    empty = tensor.EmptyOp(list(shape), ir.RankedTensorType(op.results[0].type).element_type).result
+    init = linalg.fill(start.operands[0], outs=[empty])
+    new = linalg.GenericOp([init.type], list(operands), [init], maps, iterators)
+    copy_body(op, new.operation)
+    return new.results[0]
+
+
+def through_casts(op: ir.Operation, value: ir.Value) -> tuple[list[ir.Operation], ir.Value]:
+    """An op with the casts of its result, one after the other, and the same casts of a value in its place."""
+    chain = [op]
+    while (cast := cast_of(chain[-1])) is not None:
+        with ir.InsertionPoint(cast), cast.location:
+            value = elementwise(cast, value)
+        chain.append(cast)
+    return chain, value
 
 
 def elementwise(op: ir.Operation, value: ir.Value) -> ir.Value:

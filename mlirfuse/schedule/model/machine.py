@@ -20,6 +20,9 @@ DEFAULT_ALIGNMENT = WIDEST_ACCESS
 MATRIX_ROWS, MATRIX_ROW_BYTES = 8, 16
 """Rows of one matrix of `ldmatrix`, and bytes of such a row."""
 
+BANK, BANKS_BYTES = 4, 128
+"""Bytes of a bank of shared memory, and of all banks: an access of a warp that has no bank conflict."""
+
 REGISTER_BYTES = 4
 """Bytes of a register."""
 

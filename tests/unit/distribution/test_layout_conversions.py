@@ -7,10 +7,10 @@ from math import prod
 
 import pytest
 
-from mlirfuse.distribution.memory.layout_conversions import BANK, BANKS_BYTES, Placement, placement_between
+from mlirfuse.distribution.memory.layout_conversions import Placement, placement_between
 from mlirfuse.schedule.elementwise import MOST_READ_BYTES, transposed_schedule
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.model.machine import BLOCK_THREADS
+from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, BLOCK_THREADS
 from mlirfuse.schedule.problem import Problem, TransposedProblem
 from mlirfuse.schedule.schedule import Schedule
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import gcd, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.space import tiles
 from mlirfuse.schedule.predict.device import Device
@@ -21,9 +21,6 @@ from mlirfuse.target import LINE, SECTOR
 
 GATHERED_LINES = 6
 """Lines that a warp writes piece by piece, each run in consecutive instructions, whose sectors reach the L2 whole."""
-
-BANKS, BANK_BYTES = 32, 4
-"""Of shared memory."""
 
 
 @dataclass(frozen=True)
@@ -279,8 +276,8 @@ def _through_shared(one: BlockedLayout, other: BlockedLayout, array: ArrayAccess
 @lru_cache(maxsize=256)
 def bank_conflicts(apart: int) -> int:
     """Words of the bank of shared memory that a warp asks most of, whose lanes are so many bytes apart."""
-    words = {lane * apart // BANK_BYTES for lane in range(WARP)}
-    return max(Counter(word % BANKS for word in words).values())
+    words = {lane * apart // BANK for lane in range(WARP)}
+    return max(Counter(word % (BANKS_BYTES // BANK) for word in words).values())
 
 
 def columns_traffic(work: Work, schedule: Schedule, problem: Problem, extents: tuple[int, ...], device: Device) -> None:
