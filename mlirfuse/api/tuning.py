@@ -66,6 +66,7 @@ def tune(
 
     def begin() -> tuple[Compiled, Callable[[], float]]:
         anew = fused.with_options(tune=False)
+        anew._compilations.varies = False  # kernels for the numbers of a call have other problems than what is tuned
         compiled = anew._compile(lambda extents: gpu_specs(arguments, extents), lowered.target, lowered.device)
 
         def measure() -> float:

@@ -54,6 +54,7 @@ from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.nested import random_nested
 from tests.support.reductions.numerics import DTYPES, FAMILIES
 from tests.support.reductions.pairs import random_pairs
+from tests.support.views.joined import Joined
 from tests.support.views.sliced import random_reduced, random_sliced
 
 COLUMNS, ODD = 1000, 1001
@@ -274,6 +275,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             ("short reduction", random_nested(seed)),
         ):
             yield f"{label}, {seed}", mf.fuse(made.function), made.arrays()
+        joined = Joined(seed)
+        yield f"joined arrays, {seed}", mf.fuse(partial(joined, mf)), joined.arrays()
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 

@@ -65,8 +65,11 @@ _ROUNDED_EXP = (2.0, 1.0)
 
 
 _EXACT_QUOTIENT, _SHARED_QUOTIENT = (1.0, 0.0), (5.0, 0.0)
-"""Of `arith.divf` by a power of two, and by another constant or by a number that a row or more of elements shares:
-`lower-divisions` and `lower-shared-divisions` make products of these."""
+"""Of `arith.divf` by a power of two, and by another constant or by a number that several elements share, beside its
+reciprocal: `lower-divisions` and `lower-shared-divisions` make products of these."""
+
+_SHARED_RECIPROCAL, _SHARED_BOUNDED_RECIPROCAL = (18.0, 1.0), (5.0, 1.0)
+"""Of the reciprocal of such a number: of any, and of one that is known not to be tiny."""
 
 _BOUNDED_QUOTIENT, _BOUNDED_RECIPROCAL = (11.0, 1.0), (5.0, 1.0)
 """Of `arith.divf` by a number that is known not to be tiny: `lower-bounded-divisions`."""
@@ -148,18 +151,33 @@ def _quotient(generic: ir.Operation, division: ir.Operation) -> tuple[float, flo
     constant = number_of(divisor)
     if constant is not None:
         return _EXACT_QUOTIENT if abs(frexp(constant)[0]) == 0.5 else _SHARED_QUOTIENT
-    if _is_invariant(divisor, generic):
+    if _is_invariant(divisor, generic) or _shared_operand(divisor, generic) is not None:
         return _SHARED_QUOTIENT
-    if isinstance(divisor.owner, ir.Block) and "indexing_maps" in generic.attributes:
-        maps = ir.ArrayAttr(generic.attributes["indexing_maps"])
-        map_ = ir.AffineMapAttr(maps[ir.BlockArgument(divisor).arg_number]).value
-        if map_.n_symbols == 0 and _dims_of(map_) < map_.n_dims:
-            return _SHARED_QUOTIENT
     numerator = number_of(division.operands[0])
     is_reciprocal = numerator is not None and abs(frexp(numerator)[0]) == 0.5
     if value_range(divisor)[0] < LEAST_DIVISOR:
         return _RECIPROCAL if is_reciprocal else _COUNTS["arith.divf"]
     return _BOUNDED_RECIPROCAL if is_reciprocal else _BOUNDED_QUOTIENT
+
+
+def reciprocals_of(generic: ir.Operation) -> dict[int, Instructions]:
+    """Instructions for the reciprocals of what several elements are divided by, by the operand that has it."""
+    found: dict[int, Instructions] = {}
+    for op in nested(generic)[1:]:
+        number = _shared_operand(op.operands[1], generic) if op.name == "arith.divf" else None
+        if number is not None:
+            bounded = value_range(op.operands[1])[0] >= LEAST_DIVISOR
+            found[number] = Instructions(*(_SHARED_BOUNDED_RECIPROCAL if bounded else _SHARED_RECIPROCAL))
+    return found
+
+
+def _shared_operand(divisor: ir.Value, generic: ir.Operation) -> int | None:
+    """The operand that a divisor is an element of, if it does not vary along all loops; None otherwise."""
+    if not isinstance(divisor.owner, ir.Block) or "indexing_maps" not in generic.attributes:
+        return None
+    number = ir.BlockArgument(divisor).arg_number
+    map_ = ir.AffineMapAttr(ir.ArrayAttr(generic.attributes["indexing_maps"])[number]).value
+    return number if map_.n_symbols == 0 and _dims_of(map_) < map_.n_dims else None
 
 
 def _dims_of(map_: ir.AffineMap) -> int:

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instruction_count, instructions_of
+from mlirfuse.analysis.arithmetic.instruction_counts import (
+    Instructions,
+    instruction_count,
+    instructions_of,
+    reciprocals_of,
+)
 from mlirfuse.analysis.arithmetic.multiply_add import may_contract
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -74,13 +79,23 @@ _NONE = Instructions()
 
 
 def shared_instructions(space: IterationSpace, structures: Sequence[OpStructure]) -> tuple[SharedInstructions, ...]:
-    """Counts the instructions of ops that vary along some dimensions only, for each element along these."""
+    """Counts the instructions of ops that vary along some dimensions only, for each element along these; and of
+    reciprocals of what varies so, by which other ops divide.
+    """
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     found: dict[frozenset[int], Instructions] = {}
+    reciprocals: dict[tuple[ir.Value, frozenset[int]], Instructions] = {}
     for s in structures:
         dims = whole & set(space.loops[s.op])
         if dims and dims != whole and not space.reduced.get(s.op):
             found[dims] = found.get(dims, _NONE) + instructions_of(s.op)
+        for number, count in reciprocals_of(s.op).items():
+            axes = s.operand_axes[number]
+            along = whole.intersection(space.loops[s.op][axis] for axis in axes or () if axis is not None)
+            reciprocals[s.operands[number], along] = count
+    for (_, dims), count in reciprocals.items():
+        if dims and dims != whole:
+            found[dims] = found.get(dims, _NONE) + count
     return tuple(
         SharedInstructions(dims, count.plain, count.special) for dims, count in found.items() if count != _NONE
     )

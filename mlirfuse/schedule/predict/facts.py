@@ -23,6 +23,10 @@ STEP_INSTRUCTIONS = 50
 PERIOD_INSTRUCTIONS, RESTART_INSTRUCTIONS = 7, 1
 """Instructions for an accumulator where a period ends, of a compensated sum, and in each step, of its restart."""
 
+INSTRUCTION_BYTES, INSTRUCTION_CACHE = 16, 128 << 10
+"""Bytes of an instruction, and of an SM's largest cache for them (Jia et al., "Dissecting the NVIDIA Volta GPU
+Architecture via Microbenchmarking", 2018, section 3.5)."""
+
 DEPENDENT_CYCLES = 4
 """Cycles from an instruction to another one that needs its result."""
 

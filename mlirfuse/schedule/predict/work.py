@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from math import ceil
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.predict.facts import DEPENDENT_CYCLES, EXCHANGE_BARRIERS, JOINING, RECENT
+from mlirfuse.schedule.predict.facts import (
+    DEPENDENT_CYCLES,
+    EXCHANGE_BARRIERS,
+    INSTRUCTION_BYTES,
+    INSTRUCTION_CACHE,
+    JOINING,
+    RECENT,
+)
 from mlirfuse.schedule.predict.prediction import Prediction
 
 US = 1e6
@@ -34,6 +41,7 @@ class Work:
             and reads them when it has, while it loads nothing.
         dsmem: bytes of accesses to other blocks' shared memory.
         instructions: of threads.
+        iterations: of a thread over the same code; fewer where a part of the loop has a copy of its own.
         special: special functions of threads.
         double: operations of threads in double precision.
         rounds: loads that one block waits for, one after the other, from device memory.
@@ -68,6 +76,7 @@ class Work:
     spilled: float = 0.0
     dsmem: float = 0.0
     instructions: float = 0.0
+    iterations: float = 1.0
     special: float = 0.0
     double: float = 0.0
     rounds: float = 1.0
@@ -108,7 +117,7 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         l2=US * max(l2, busiest * work.l2_written / machine.dram_bandwidth_per_sm),
         shared=US * busiest * (work.shared + work.l1) / machine.shared_bandwidth_per_sm,
         dsmem=US * busiest * work.dsmem / machine.dsmem_bandwidth_per_sm if work.dsmem else 0.0,
-        issue=US * busiest * work.instructions / machine.issue_per_sm,
+        issue=US * (busiest * work.instructions / machine.issue_per_sm + per_sm * _fetching(work, machine)),
         special=US * busiest * functions,
         latency=US * latency,
         blocks=US * work.blocks * (machine.cluster_start if work.cluster > 1 else machine.block_start),
@@ -119,6 +128,16 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         streams=work.streams,
         exposed=US * (spilled + first_step),
     )
+
+
+def _fetching(work: Work, machine: MachineModel) -> float:
+    """Seconds in which an SM fetches a block's code from the L2, as far as it outgrows the instruction cache.
+
+    Warps of a block share what is fetched; blocks are each at another place.
+    """
+    fetched = INSTRUCTION_BYTES * work.instructions / (work.blocks * work.threads)
+    code = fetched / max(1.0, work.iterations)
+    return fetched * max(0.0, 1 - INSTRUCTION_CACHE / code) / machine.l2_bandwidth_per_sm if code else 0.0
 
 
 def _chain(work: Work, machine: MachineModel, exchange: float, load: float) -> float:

@@ -112,6 +112,22 @@ def test_the_first_call_tunes(records: Path, monkeypatch: pytest.MonkeyPatch, vi
     assert records.read_text() == kept
 
 
+def test_extents_that_other_calls_get_as_numbers_stay_run_time_ones(
+    records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is tuned is what later calls take, though this function is faster with its rows as a number."""
+    monkeypatch.setattr(tuning, "FIRST_CALL_SECONDS", 5.0)
+
+    def spread(x: Any) -> Any:
+        return x - mf.mean(mf.abs(x - mf.mean(x, axis=0, keepdims=True)), axis=0, keepdims=True)
+
+    x = torch.randn(16000, 1000, device="cuda")
+    tuned = mf.fuse(spread, tune=True)
+    want = x - (x - x.mean(0, keepdim=True)).abs().mean(0, keepdim=True)
+    torch.testing.assert_close(tuned(x), want, rtol=1e-4, atol=1e-4)
+    assert "tuned tile" in explained(tuned)
+
+
 def test_random_arguments_have_the_layout_of_a_calls(records: Path) -> None:
     base = torch.empty(64, 40, device="cuda", dtype=torch.bfloat16)
     for array in (base, base[1:, 3:], base.T, base[:, :1].expand(64, 40), base[:0]):

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 @pytest.mark.parametrize("seed", range(60))
 def test_random_joins(seed: int) -> None:
     function = Joined(seed)
-    arrays = [function.rng.standard_normal(shape).astype(np.float32) for shape in function.shapes]
+    arrays = function.arrays()
 
     def traced(*given: Any) -> Any:
         return function(mf, *given)

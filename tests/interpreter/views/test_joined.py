@@ -17,7 +17,7 @@ from tests.support.views.joined import Joined, rotated, rotated_in_numpy
 @pytest.mark.parametrize("seed", some(range(300), 40))
 def test_random_joins(seed: int) -> None:
     function = Joined(seed)
-    arrays = [function.rng.standard_normal(shape).astype(np.float32) for shape in function.shapes]
+    arrays = function.arrays()
 
     def traced(*given: Any) -> Any:
         return function(mf, *given)

@@ -42,6 +42,10 @@ class Joined:
         self.kinds = [int(self.rng.integers(4)) for _ in range(count)]
         self.reduced = int(self.rng.integers(3))
 
+    def arrays(self) -> list[np.ndarray]:
+        """Of random numbers, others at each call."""
+        return [self.rng.standard_normal(shape).astype(np.float32) for shape in self.shapes]
+
     def __call__(self, xp: Any, *arrays: Any) -> Any:
         parts = [(x, -x, 2 * x + 1, xp.exp(x))[kind] for x, kind in zip(arrays, self.kinds, strict=True)]
         join = {True: xp.stack, False: xp.concat if xp is mf else xp.concatenate}[self.stacks]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import mlirfuse as mf
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.predict import predict, work_of
+from mlirfuse.schedule.predict.facts import INSTRUCTION_BYTES, INSTRUCTION_CACHE
+from mlirfuse.schedule.predict.work import price
 from mlirfuse.target import target_of
 from tests.support.forms import problem
 
@@ -98,3 +101,45 @@ def test_loops_compute_what_rows_share_in_each_step() -> None:
     rows = 8192 // schedule.tile[0] * layout.cluster * layout.threads * layout.held([0])
     assert with_root.instructions - without.instructions == pytest.approx(rows * shared.instructions, rel=0.02)
     assert with_root.special - without.special == pytest.approx(rows * shared.special, rel=0.02)
+
+
+def test_reciprocals_of_what_elements_share_count_once_for_each_that_a_thread_has() -> None:
+    def scaled(x: Any, w: Any) -> Any:
+        return x / w
+
+    found = problem(scaled, [ROWS, mf.TensorSpec((5120,), mf.float32)])
+    assert [(s.dims, s.instructions, s.special) for s in found.shared_instructions] == [(frozenset({1}), 18.0, 1.0)]
+    bounded = problem(lambda x, w: x / (1.0 + mf.abs(w)), [ROWS, mf.TensorSpec((5120,), mf.float32)])
+    assert [s.instructions for s in bounded.shared_instructions] == [2.0 + 5.0]
+
+
+def test_grid_persistent_tiles_compute_what_columns_share_in_each_visit() -> None:
+    """A function of the columns, for each column of each tile: the tiles of a block have others."""
+    machine = machine_of("sm_90a")
+
+    def spread(x: Any, w: Any) -> Any:
+        y = x * mf.tanh(w)
+        return y - mf.mean(y)
+
+    found = problem(spread, [mf.TensorSpec((8192, 1024), mf.float32), mf.TensorSpec((1, 1024), mf.float32)])
+    schedule = next(p.schedule for p in proposals(found, target_of("sm_90a")) if p.family == "grid_persistent")
+    (shared,) = found.shared_instructions
+    with_tanh, without = (work_of(schedule, p, machine) for p in (found, replace(found, shared_instructions=())))
+    tiles = 8192 * 1024 // prod(schedule.tile)
+    columns = tiles * schedule.layout.threads * schedule.layout.held([1])
+    assert with_tanh.instructions - without.instructions == pytest.approx(2 * columns * shared.instructions, rel=0.05)
+    assert with_tanh.special - without.special == pytest.approx(2 * columns * shared.special, rel=0.05)
+
+
+def test_code_beyond_the_instruction_cache_is_fetched_again() -> None:
+    machine = machine_of("sm_90a")
+    found = replace(problem(mf.tanh, [ROWS]), extents=(8192, 5120), hints=())
+    schedule = next(p.schedule for p in proposals(found, target_of("sm_90a")) if p.schedule.layout.threads == 256)
+    work = work_of(schedule, found, machine)
+    each = work.instructions / work.blocks / work.threads
+    long = replace(work, instructions=work.instructions * 2 * INSTRUCTION_CACHE / INSTRUCTION_BYTES / each)
+    looped = replace(long, iterations=2.0)
+    assert price(long, machine).issue > 1.05 * price(looped, machine).issue
+    assert price(looped, machine).issue == pytest.approx(
+        price(work, machine).issue * long.instructions / work.instructions
+    )

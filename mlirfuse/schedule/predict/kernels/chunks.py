@@ -82,6 +82,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     # A pass that stores waits for its loads in every step: ptxas moves no load before a store.
     rounds = max(1.0, steps / at_once)
     more = (reductions - 1) * rounds + (again - reductions + 1) * steps
+    work.iterations = rounds
     work.rounds = rounds + more * farther
     work.l2_rounds = more * (far - farther)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
@@ -127,7 +128,8 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     waits = add_pairs(work, problem, layout, steps, at_once)
     add_repeated(work, problem, clusters * steps * prod(layout.extents))
     add_exchanges(work, exchanged, work.blocks)
-    rounds = passes * max(1.0, steps / at_once)
+    work.iterations = max(1.0, steps / at_once)
+    rounds = passes * work.iterations
     work.rounds = rounds * work.read / work.l2_read
     work.l2_rounds = rounds - work.rounds
     work.waits = exchanged.waits + passes * steps * waits

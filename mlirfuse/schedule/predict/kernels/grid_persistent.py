@@ -5,7 +5,12 @@ from __future__ import annotations
 from math import ceil, prod
 
 from mlirfuse.schedule.predict.counts.accesses import add_strided, missing
-from mlirfuse.schedule.predict.counts.instructions import add_exchanges, exchanges, strides_of_run_time
+from mlirfuse.schedule.predict.counts.instructions import (
+    add_exchanges,
+    add_shared_elements,
+    exchanges,
+    strides_of_run_time,
+)
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
@@ -41,6 +46,7 @@ def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, r
     work.instructions += covered * own.instructions + visits * STEP_INSTRUCTIONS
     work.special += covered * own.special
     work.double += covered * own.double
+    add_shared_elements(work, problem, layout, part.dims, steps * own.visits)
     more = DIVIDE_INSTRUCTIONS if strides_of_run_time(problem) else 0
     work.instructions += work.blocks * layout.threads * (THREAD_INSTRUCTIONS + more)
     # What a block exchanges of its own partial results, and then of those of all members.
@@ -50,6 +56,7 @@ def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, r
     work.waits = steps * INDEPENDENT * layout.elements_per_thread * computed + 2 * exchanged.waits
     work.barriers = 2 * exchanged.meets
     left = steps - min(steps, part.kept_tiles)
+    work.iterations = steps / 2 if part.kept_tiles and left else steps  # tiles that are kept have loops of their own
     work.rounds = min(1, part.kept_tiles) + left  # tiles that are kept are all under way at once
     work.l2_rounds = left if own.visits > 1 else 0
     _combining(work, schedule, problem, extents, members)

@@ -98,7 +98,7 @@ def _steps(
     work.barriers = steps * within * inner.meets + once.meets
     work.cluster_barriers = steps * within * inner.joins
     work.releases = steps * inner.joins * (work.written > 0)
-    work.steps, work.ahead = steps, plan.stages - 1
+    work.steps, work.ahead, work.iterations = steps, plan.stages - 1, steps
 
 
 @lru_cache(maxsize=64)
