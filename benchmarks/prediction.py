@@ -376,6 +376,7 @@ def _schedule(plain: dict[str, Any], layouts: Sequence[BlockedLayout]) -> Schedu
         parts["persistent_loop"] = PersistentLoop(**loop | second | tuples)
     if transposed := plain.get("transposed"):
         parts["transposed"] = TransposedTiles(**transposed | {"layout": layout(transposed["layout"])})
+    parts["grid_order"] = tuple(plain.get("grid_order", ()))
     return Schedule(**plain | parts)
 
 

@@ -63,6 +63,8 @@ class Schedule:
         transposed: how arrays are accessed that are contiguous along another dimension than `layout`; None if that is
             the layout too.
         flat: whether tiles of contiguous arrays, whose rows are no whole vectors, are moved as runs of memory.
+        grid_order: the dimensions in the order in which blocks follow one another: along the last one first. Empty for
+            that of the iteration space.
     """
 
     tile: tuple[int, ...]
@@ -78,6 +80,7 @@ class Schedule:
     grid_persistent: GridPersistent | None = None
     transposed: TransposedTiles | None = None
     flat: bool = False
+    grid_order: tuple[int, ...] = ()
 
     @property
     def contraction_part(self) -> ContractionSchedule:
@@ -157,6 +160,8 @@ def check_schedule(
     if schedule.transposed and (problem := _check_transposed(schedule, schedule.transposed, extents, reduced)):
         return problem
     if schedule.flat and (problem := _check_flat(schedule, extents, reduced)):
+        return problem
+    if schedule.grid_order and (problem := check_grid_order(schedule)):
         return problem
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
@@ -248,6 +253,19 @@ def _check_flat(schedule: Schedule, extents: tuple[int | None, ...], reduced: fr
     rest = zip(schedule.tile[split + 1 :], layout.extents[split + 1 :], extents[split + 1 :], strict=True)
     if split == inner or any(not side == covered == extent for side, covered, extent in rest):
         return f"a tile of {schedule.tile} is no run of whole rows of a space of {extents}"
+    return None
+
+
+def check_grid_order(schedule: Schedule) -> str | None:
+    """What makes a schedule illegal whose blocks follow one another in another order, or None."""
+    order = schedule.grid_order
+    if sorted(order) != list(range(len(schedule.tile))):
+        return f"grid_order {order} does not have each of the {len(schedule.tile)} dimensions once"
+    loops = schedule.contraction or schedule.persistent_loop or schedule.grid_persistent
+    if loops or schedule.persistence != "registers":
+        return "only blocks of one tile each, which stays in registers, follow one another in a grid_order"
+    if schedule.transposed and schedule.transposed.mirrored:
+        return "tiles that mirror each other are neighbours, and have no other grid_order"
     return None
 
 

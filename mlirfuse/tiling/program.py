@@ -168,11 +168,13 @@ def open_tile_program(
     cluster: int = 1,
     *,
     mirrored: bool = False,
+    grid_order: Sequence[int] = (),
 ) -> TileProgram:
     """Starts the tile program of a tensor kernel, with one block a tile of the parallel dimensions.
 
     With `raster` above 1, blocks traverse groups of `raster` rows of tiles column by column; the blocks of a `cluster`
-    stay adjacent in a row. With `mirrored`, the tiles (i, j) and (j, i) are adjacent (see `beside_mirrored`).
+    stay adjacent in a row. With `mirrored`, the tiles (i, j) and (j, i) are adjacent (see `beside_mirrored`). Blocks
+    follow one another along the last dimension first, or the last one of `grid_order`.
     """
     frame = open_kernel(kernel)
     mark_equal_extents(frame, space)
@@ -182,7 +184,7 @@ def open_tile_program(
         with ir.InsertionPoint.at_block_terminator(loop.body):
             block = loop.body.arguments[0]
             number = beside_mirrored(block, counts) if mirrored else rastered(block, counts, raster, cluster)
-            offsets = tile_offsets(number, counts, tile)
+            offsets = tile_offsets(number, counts, tile, grid_order)
     ragged = ragged_dims(space, tile) - space.reduced_dims
     return TileProgram(**vars(frame), forall=loop, offsets=offsets, ragged=ragged)
 
@@ -360,9 +362,13 @@ def _count(count: Count) -> ir.Value:
     return affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
 
 
-def tile_offsets(block: ir.Value, counts: Sequence[Count], tile: Sequence[int]) -> list[ir.Value]:
-    """The first index of a block's tile in each dimension; the last dimension varies fastest over blocks."""
-    moving = [d for d, count in enumerate(counts) if count != 1]
+def tile_offsets(
+    block: ir.Value, counts: Sequence[Count], tile: Sequence[int], order: Sequence[int] = ()
+) -> list[ir.Value]:
+    """The first index of a block's tile in each dimension; the last dimension, or the last of `order`, varies fastest
+    over blocks.
+    """
+    moving = [d for d in order or range(len(counts)) if counts[d] != 1]
     offsets: dict[int, ir.Value] = {}
     rest = block
     for d in reversed(moving):

@@ -15,7 +15,7 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.schedule.schedule import Schedule, check_grid_order, schedule_of
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import TileProgram, open_tile_program
 from mlirfuse.tiling.transfers import TileTransfers
@@ -27,9 +27,10 @@ class FuseTilePersistent(Pass):
 
     Requires `fuse.schedule` on the kernel, with `persistence = "registers"` and a tile that holds every reduced
     dimension whole; kernels scheduled otherwise are left to `fuse-tile-chunked`. In a kernel without reductions tiles
-    may split every dimension; where the schedule's `transposed` has `mirrored`, the tiles at (i, j) and (j, i) are
-    neighbours in the grid's order. Every input is read once and every result is written once. Ops are emitted in the
-    order of the number of reductions that they depend on, so that independent reductions share one exchange.
+    may split every dimension. Blocks follow one another as the schedule's `grid_order` says; where its `transposed` has
+    `mirrored`, the tiles at (i, j) and (j, i) are neighbours. Every input is read once and every result is written
+    once. Ops are emitted in the order of the number of reductions that they depend on, so that independent reductions
+    share one exchange.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32>
@@ -61,7 +62,8 @@ class FuseTilePersistent(Pass):
             space, structures = kernel_space(kernel)
             check_tile(schedule, space, kernel)
             mirrored = schedule.transposed is not None and schedule.transposed.mirrored
-            program = open_tile_program(kernel, space, schedule.tile, mirrored=mirrored)
+            order = schedule.grid_order
+            program = open_tile_program(kernel, space, schedule.tile, mirrored=mirrored, grid_order=order)
             with program.block_body():
                 _emit(program, space, structures, schedule)
             program.close()
@@ -75,6 +77,8 @@ def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) 
             f"tile {schedule.tile} does not have the iteration space's {space.rank} dimensions", where=kernel
         )
     if schedule.transposed and (problem := schedule.transposed.check_mirrored(schedule.tile, space.extents)):
+        raise ScheduleError(problem, where=kernel)
+    if schedule.grid_order and (problem := check_grid_order(schedule)):
         raise ScheduleError(problem, where=kernel)
     for d in space.reduced_dims:
         if schedule.tile[d] != space.extents[d]:

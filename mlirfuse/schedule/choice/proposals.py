@@ -19,6 +19,7 @@ from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
 from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES
 from mlirfuse.schedule.orders.candidates import ordered_candidates, window_candidates
 from mlirfuse.schedule.orders.flat import flat_schedules
+from mlirfuse.schedule.orders.grid import in_grid_orders
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import column_tile_schedules, flat_rows, row_candidates
 from mlirfuse.schedule.rows.chunked import (
@@ -65,8 +66,9 @@ def block_proposals(problem: Problem, target: Target) -> Iterator[Proposal]:
 def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[Schedule]]]:
     needs_grid = problem.persistent_loop is not None and not problem.loop_is_optional
     if not problem.reduced:
-        yield "transposed" if problem.transposed else "elementwise", elementwise_schedules(problem, target)
-        yield "ordered", ordered_candidates(problem)
+        plain = elementwise_schedules(problem, target)
+        yield "transposed" if problem.transposed else "elementwise", in_grid_orders(problem, plain)
+        yield "ordered", in_grid_orders(problem, ordered_candidates(problem))
         yield "flat", flat_schedules(problem)
         return
     if problem.grid_persistent is not None:

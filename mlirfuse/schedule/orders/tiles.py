@@ -149,7 +149,8 @@ def layouts(problem: Problem, order: Sequence[int], tile: Sequence[int], threads
     """
     for number, along in enumerate(order):
         whole = order[:number]
-        most = widest(problem, along, tile)
+        # Pieces of vectors along an extent of run time are stored under conditions of their own, and not merged.
+        most = widest(problem, along, tile) if not number or problem.extents[along] is not None else 1
         for vector in (most, most // 2, most // 4) if number else (most,):
             layout = ordered_layout(tile, order, along, vector, threads, whole) if vector else None
             if layout is not None:

@@ -68,6 +68,10 @@ PART_READS = 0.15
 """What the L2 takes more for each line beyond the fewest that an access of a warp to a window touches
 (`benchmarks/results/depthwise_candidates-h200.json`)."""
 
+SPLIT_SECTOR, SPLIT_KEPT = 448, 0.5
+"""Bytes of device memory that a sector takes as long as which is written in two parts at different times, as it is read
+for each; and the share of the L2 behind which the first part is gone (`benchmarks/results/grid_orders-h200.json`)."""
+
 ISSUING_WARPS = 4
 """Warps of a scheduler from which on it has an instruction of a window's products to issue in each cycle, where each
 thread holds many sums (`benchmarks/results/depthwise_candidates-h200.json`)."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.views.transposes import CASES, ROWS
+from tests.support.views.transposes import CASES, ROWS, in_order, turned
 
 
 @pytest.mark.parametrize("name", [*CASES, *ROWS])
@@ -27,3 +27,10 @@ def test_a_transposition_that_is_flattened(dtype: type) -> None:
     flat, same = mf.fuse(function, target="interpret")(x)
     np.testing.assert_array_equal(flat, x.T.reshape(-1))
     np.testing.assert_array_equal(same, x)
+
+
+@pytest.mark.parametrize("order", [(), (0, 1), (1, 0)])
+def test_blocks_in_any_order(order: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal((70, 150)).astype(np.float32)
+    fused = mf.fuse(turned, target="interpret", schedule=in_order(order))
+    np.testing.assert_array_equal(fused(x), x.T + 1)

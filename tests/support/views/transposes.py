@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 
 import mlirfuse as mf
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from tests.support.views.array_cases import ArrayCase
 
 
@@ -85,3 +87,14 @@ ROWS = {
     ),
 }
 """Functions of whole rows whose results are contiguous along the rows' numbers."""
+
+
+def turned(x: mf.Tensor) -> mf.Tensor:
+    return x.T + 1
+
+
+def in_order(order: tuple[int, ...]) -> mf.Schedule:
+    """Tiles of 32 x 32 of `turned`, read through shared memory, whose blocks follow one another so."""
+    rows = BlockedLayout((1, 4), (4, 8), (4, 1), (2, 1), (1, 1))
+    across = BlockedLayout((4, 1), (8, 4), (1, 4), (1, 2), (1, 1))
+    return mf.Schedule((32, 32), rows, transposed=TransposedTiles(0, across), grid_order=order)

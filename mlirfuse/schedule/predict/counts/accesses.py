@@ -10,10 +10,11 @@ from math import gcd, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, WIDEST_ACCESS
-from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of
+from mlirfuse.schedule.parts.split_sectors import follows, split_sectors
 from mlirfuse.schedule.predict.counts.space import tiles
 from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import PART_READS, WORKING_SET
+from mlirfuse.schedule.predict.facts import PART_READS, SPLIT_KEPT, SPLIT_SECTOR, WORKING_SET
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -291,6 +292,20 @@ def columns_traffic(work: Work, schedule: Schedule, problem: Problem, extents: t
     missed = missing(operands / work.cluster, device.target.shared_per_sm)
     work.l2_read += first + (every - first) * missed
     work.l1 += every
+
+
+def split_bytes(schedule: Schedule, problem: Problem, extents: tuple[int, ...], device: Device) -> float:
+    """What writing sectors part by part takes of device memory more, in bytes: where so much else moves from one block
+    to its neighbour's that the L2 has let go of the first part.
+    """
+    order, total = schedule.grid_order or tuple(range(problem.rank)), 0.0
+    for array in problem.writes:
+        if (split := split_sectors(array, schedule.tile, extents)) is not None:
+            dim, count = split
+            between = tiles(extents, schedule.tile, follows(order, dim)) - 1
+            moved = between * bytes_of(problem.arrays, schedule.tile)
+            total += SPLIT_SECTOR * count * min(1.0, moved / (SPLIT_KEPT * device.machine.l2_bytes))
+    return total
 
 
 def missing(nbytes: float, cache: float) -> float:

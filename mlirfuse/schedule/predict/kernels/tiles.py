@@ -7,7 +7,7 @@ from math import prod
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.loops import LOADS_AHEAD
 from mlirfuse.schedule.parts.array_access import bytes_of
-from mlirfuse.schedule.predict.counts.accesses import add_strided, add_tables, columns_traffic, traffic
+from mlirfuse.schedule.predict.counts.accesses import add_strided, add_tables, columns_traffic, split_bytes, traffic
 from mlirfuse.schedule.predict.counts.instructions import (
     add_elements,
     add_exchanges,
@@ -55,7 +55,8 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         estimated = window_registers if reads_windows(problem) and not problem.reduced else held_registers
         resident = device.resident(layout.threads, registers or estimated(schedule, problem))
     work = device.work(layout, clusters, resident)
-    work.read, work.written, work.streams = read, written, not problem.reduced
+    work.read, work.streams = read, not problem.reduced
+    work.written = written + split_bytes(schedule, problem, extents, device)
     sectors, sectors_written, lines = wastes(schedule, problem, extents)
     work.l2_read, work.l2_written = read * sectors, written * sectors_written
     work.l1 = (read + written) * lines

@@ -206,6 +206,50 @@ func.func private @mirrored(%x: tensor<128x128xf32>) -> tensor<128x128xf32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
+// Blocks follow one another along the rows first, of which there are 3 tiles.
+// CHECK: #[[COUNT:.*]] = affine_map<() -> (3)>
+// CHECK: #[[OFFSET:.*]] = affine_map<(d0) -> (d0 * 32)>
+// CHECK-LABEL: func.func private @rows_first_kernel
+// CHECK: scf.forall (%[[BLOCK:.*]]) in
+// CHECK: %[[ROWS:.*]] = affine.apply #[[COUNT]]()
+// CHECK: %[[ROW:.*]] = arith.remui %[[BLOCK]], %[[ROWS]]
+// CHECK: %[[COLUMN:.*]] = arith.divui %[[BLOCK]], %[[ROWS]]
+// CHECK: %[[Y:.*]] = affine.apply #[[OFFSET]](%[[ROW]])
+// CHECK: %[[X:.*]] = affine.apply #[[OFFSET]](%[[COLUMN]])
+// CHECK: vector.transfer_read %{{.*}}[%[[Y]], %[[X]]]
+func.func private @rows_first(%x: tensor<96x128xf32>) -> tensor<96x128xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, grid_order = array<i64: 1, 0>}} {
+  %e = tensor.empty() : tensor<96x128xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<96x128xf32>) outs(%e : tensor<96x128xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<96x128xf32>
+  return %0 : tensor<96x128xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
+// expected-error @below {{grid_order (0, 0) does not have each of the 2 dimensions once}}
+func.func private @no_order(%x: tensor<96x128xf32>) -> tensor<96x128xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, grid_order = array<i64: 0, 0>}} {
+  %e = tensor.empty() : tensor<96x128xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<96x128xf32>) outs(%e : tensor<96x128xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<96x128xf32>
+  return %0 : tensor<96x128xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
 #across = {vector = array<i64: 4, 1>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
 // expected-error @below {{tiles that mirror each other make up a square of a known size, not (128, 64)}}
 func.func private @no_square(%x: tensor<128x64xf32>) -> tensor<128x64xf32>
