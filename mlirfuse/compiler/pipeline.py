@@ -21,7 +21,7 @@ TO_KERNELS = (
     "fuse-multiply-add,fuse-store-operands,fuse-segment,fuse-hint-extents,"
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-factor-sums,fuse-cse,fuse-join-kernels,fuse-permute-operands,fuse-shared-operands,"
-    "fuse-operand-sums,"
+    "fuse-operand-sums,fuse-permute-results,"
     "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions,"
     "fuse-split-parts,fuse-scatter-results,fuse-hint-extents"
 )

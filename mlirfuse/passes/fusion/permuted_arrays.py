@@ -10,6 +10,7 @@ from mlir.dialects import func, linalg, tensor
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.dialect.attributes import KERNEL, OPERATION, RESULT_EXTENTS
+from mlirfuse.support.extents import extents_of
 from mlirfuse.support.rewriting import defining_op, erase_dead
 from mlirfuse.tiling.kernel_signature import default_attributes
 
@@ -31,16 +32,35 @@ def may_permute_result(kernel: ir.Operation) -> bool:
     returned = list(body(kernel)[-1].operands)
     if len(returned) != 1 or not ir.RankedTensorType(returned[0].type).has_static_shape:
         return False
-    return _is_computed(returned[0]) and len(list(returned[0].uses)) == 1
+    return is_computed_to_return(returned[0])
 
 
-def permute_result(kernel: ir.Operation, order: Sequence[int]) -> None:
-    """Makes a kernel for which `may_permute_result` holds return its result with permuted axes.
+def is_computed_to_return(result: ir.Value) -> bool:
+    """Whether a `linalg.generic` computes a result for the return alone."""
+    return _is_computed(result) and len(list(result.uses)) == 1
+
+
+def order_of_source(result: ir.Value) -> list[int] | None:
+    """The axis of a result, for which `is_computed_to_return` holds, for each axis of what it is computed from in
+    another order; None where that has its order.
+    """
+    for value in [result, *_in_its_order(result)]:
+        maker = defining_op(value)
+        assert maker is not None
+        *inputs, own = [projected_axes(map_) for map_ in ir.ArrayAttr(maker.attributes["indexing_maps"])]
+        for axes in inputs:
+            if axes != own and len(axes) == len(own) and set(axes) == set(own):
+                return [own.index(loop) for loop in axes]
+    return None
+
+
+def permute_result(kernel: ir.Operation, order: Sequence[int], number: int = 0) -> None:
+    """Makes a kernel return a result, for which `is_computed_to_return` holds, with permuted axes.
 
     What the kernel computes it from in the same order, such as the product that it rounds, is permuted as well, so that
     dimensions that are neighbours in the result are so everywhere.
     """
-    result = body(kernel)[-1].operands[0]
+    result = body(kernel)[-1].operands[number]
     for value in [result, *_in_its_order(result)]:
         _permute_value(value, order)
     _update_type(kernel)
@@ -89,9 +109,9 @@ def _permute_value(value: ir.Value, order: Sequence[int]) -> None:
     init = defining_op(maker.operands[number])
     assert init is not None
     filled = defining_op(init.operands[1]) if init.name == "linalg.fill" else None
-    type_ = permuted(value.type, order)
+    type_, extents = permuted(value.type, order), _extents_of_empty(init if filled is None else filled)
     with ir.InsertionPoint(maker), maker.location:
-        start = tensor.EmptyOp(type_.shape, type_.element_type).result
+        start = tensor.EmptyOp([extents[axis] for axis in order], type_.element_type).result
         if filled is not None:
             start = linalg.fill(init.operands[0], outs=[start])
     _permute_map(maker, number, order)
@@ -101,6 +121,12 @@ def _permute_value(value: ir.Value, order: Sequence[int]) -> None:
             _permute_map(use.owner.operation, use.operand_number, order)
     value.set_type(type_)
     erase_dead([init] if filled is None else [filled, init])
+
+
+def _extents_of_empty(empty: ir.Operation) -> list[int | ir.Value]:
+    """The extents that a `tensor.empty` is made with."""
+    type_, dynamic = ir.RankedTensorType(empty.results[0].type), iter(empty.operands)
+    return [next(dynamic) if type_.is_dynamic_dim(axis) else type_.shape[axis] for axis in range(type_.rank)]
 
 
 def copy_kernel(
@@ -120,11 +146,12 @@ def copy_kernel(
     with ir.InsertionPoint(kernel), kernel.location:
         made = func.FuncOp(name, ir.FunctionType.get([source], [result]), visibility="private")
         made.attributes[KERNEL] = ir.UnitAttr.get()
-        made.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get([])
+        dynamic = [axis for axis in order if ir.RankedTensorType(source).is_dynamic_dim(axis)]
+        made.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get([n for axis in dynamic for n in (0, axis)])
         made.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes)])
         block = made.add_entry_block()
         with ir.InsertionPoint(block):
-            init = tensor.EmptyOp(result.shape, element).result
+            init = tensor.EmptyOp(extents_of(block.arguments[0], order), element).result
             loops = [list(order).index(axis) for axis in range(rank)]
             maps = ir.ArrayAttr.get([projection(rank, loops), projection(rank, list(range(rank)))])
             kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank)

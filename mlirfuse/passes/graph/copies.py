@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith, linalg, tensor
+from mlir.dialects import linalg, tensor
 
 from mlirfuse.dialect.copies import COPIED
+from mlirfuse.support.extents import extents_of
 
 BEHIND_RESHAPE = -1
 """The `fuse.copied` of a copy that is no result of the function."""
@@ -18,13 +19,7 @@ def copied(user: ir.Operation, source: ir.Value, result: int = BEHIND_RESHAPE) -
     """
     type_ = ir.RankedTensorType(source.type)
     with ir.InsertionPoint(user), user.location:
-        sizes = [
-            tensor.DimOp(source, arith.ConstantOp(ir.IndexType.get(), d).result).result
-            if type_.is_dynamic_dim(d)
-            else type_.get_dim_size(d)
-            for d in range(type_.rank)
-        ]
-        init = tensor.EmptyOp(sizes, type_.element_type).result
+        init = tensor.EmptyOp(extents_of(source), type_.element_type).result
         if 0 in type_.shape:
             return init
         identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))

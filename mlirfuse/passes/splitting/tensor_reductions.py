@@ -9,6 +9,7 @@ from mlir.dialects import arith, linalg, tensor
 
 from mlirfuse.analysis.arithmetic.combining import neutral
 from mlirfuse.analysis.loops.maps import projection
+from mlirfuse.support.extents import extents_of
 
 Scalar = Callable[[Sequence[ir.Value]], ir.Value]
 
@@ -39,14 +40,8 @@ def reduce_rows(
     source_type = ir.RankedTensorType(source.type)
     rank, element = source_type.rank, source_type.element_type
     kept = [d for d in range(rank) if d not in dims]
-    extents = [
-        tensor.DimOp(source, arith.ConstantOp(ir.IndexType.get(), d).result).result
-        if source_type.is_dynamic_dim(d)
-        else source_type.get_dim_size(d)
-        for d in kept
-    ]
     start = arith.ConstantOp(element, neutral(combining_op, element)).result
-    init = linalg.fill(start, outs=[tensor.EmptyOp(extents, element).result])
+    init = linalg.fill(start, outs=[tensor.EmptyOp(extents_of(source, kept), element).result])
     identity = ir.AffineMap.get_identity(rank)
     outer = ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(d) for d in kept])
     kinds = ", ".join(f"#linalg.iterator_type<{'parallel' if d in kept else 'reduction'}>" for d in range(rank))
