@@ -10,7 +10,7 @@ OPERATION = declare(
     None,
     'With `fusion="off"`, the number of the user\'s call that made a tensor op: ops of unequal ones share no kernel.',
     set_by="builder",
-    read_by="analysis/segments/operations, passes/fusion/permuted_arrays",
+    read_by="analysis/segments/operations, passes/kernels/permuted_arrays",
 )
 
 STORED = declare(

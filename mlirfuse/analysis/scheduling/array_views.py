@@ -25,6 +25,7 @@ from mlirfuse.analysis.scheduling.windows import (
     inside_share,
     places_of,
     read_elements,
+    shared_elements,
     sliding_access,
     windows_access,
 )
@@ -100,10 +101,20 @@ class ArrayViews:
         """The access to a gathered view; the arguments are those of `together`."""
         known = dict(self._attributes[value])
         source = _source(known)
+        if (shared := shared_elements(known)) is not None:
+            count, side_by_side = shared
+            return replace(access, strides=(*access.strides[:-1], int(side_by_side)), most=count, is_contiguous=False)
         sliding = None if value in self._places else sliding_access(source, known, axes, alignment)
         if sliding is not None or value in self._places:
             return sliding or access
         return replace(access, most=read_elements(source, known))
+
+    def share(self, value: ir.Value, elements: int) -> float:
+        """The share of a gathered view's elements that are read from memory, of so many elements of the space: none of
+        what these share, but once.
+        """
+        shared = shared_elements(dict(self._attributes[value]))
+        return self.inside(value) if shared is None else min(1.0, shared[0] / max(1, elements))
 
     def inside(self, value: ir.Value) -> float:
         """The share of a gathered view's elements that are inside of its source."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, gcd, prod
+from math import gcd, prod
 
 from mlir import ir
 
@@ -272,7 +272,8 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             operand.moved_bytes = operand.access.bytes * operand.access.growth(space.extents)
         elif GATHER in attributes[value]:
             operand.access = views.alone(value, axes, operand.access, operand.alignment)
-            operand.moved_bytes = ceil(operand.element_bytes * views.inside(value))
+            elements = prod(extent or 1 for extent in space.extents)
+            operand.moved_bytes = round(operand.element_bytes * views.share(value, elements))
         yield operand
     for value in body(kernel)[-1].operands:
         yield _Operand(value.type, space.value_axes[value], written=True)

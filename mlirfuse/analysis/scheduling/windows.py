@@ -158,6 +158,25 @@ def read_elements(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -
     return most if most < prod(gather.shape) else None
 
 
+def shared_elements(known: dict[str, ir.Attribute]) -> tuple[int, bool] | None:
+    """The elements of an array that all elements of a view share, and whether neighbours of the view read neighbours of
+    the array rather than the same element; None where the view has an element of its own for each.
+
+    Args:
+        known: the attributes of an argument, which is a gathered view.
+    """
+    gather = gather_of(ir.DictAttr(known[GATHER]))
+    if gather.inside or not gather.joins_components:
+        return None
+    count = len(gather.components)
+    exprs = [expr for expr in gather.map.results if not isinstance(expr, ir.AffineConstantExpr)]
+    places = [single_dim(expr, count) for expr in exprs]
+    used = {place[0] for place in places if place is not None}
+    if len(used) < len(exprs) or len(used) == count:
+        return None
+    return prod(gather.components[d] for d in used), count - 1 in used
+
+
 def inside_share(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -> float:
     """The share of the elements of a gathered view with these attributes that are inside of its source, by the axes
     along which it is shifted alone, as a part of joined arrays is; 1 of other views.

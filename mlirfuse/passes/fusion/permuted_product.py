@@ -24,14 +24,14 @@ from mlirfuse.dialect.gathered_view import DEFINITION as VIEW
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
-from mlirfuse.passes.fusion.permuted_arrays import (
+from mlirfuse.passes.kernels.collapse_dims import collapse_alone, pairs_of
+from mlirfuse.passes.kernels.permuted_arrays import (
     copy_kernel,
     may_permute_result,
     permute_argument,
     permute_result,
     permuted,
 )
-from mlirfuse.passes.kernels.collapse_dims import collapse_alone, pairs_of
 from mlirfuse.schedule.grid.products import MOST_SUMS
 from mlirfuse.schedule.predict.predict import issue_microseconds
 from mlirfuse.schedule.predict.work import US

@@ -147,19 +147,18 @@ def _pass_views(
     """Calls the rewritten kernel on views, and gives its results their shapes back."""
     kernel_type = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
     with ir.InsertionPoint(call), call.location:
-        operands = [_collapsed(v, groups[i]) if i in groups else v for i, v in enumerate(call.operands)]
+        operands = [collapsed_value(v, groups[i]) if i in groups else v for i, v in enumerate(call.operands)]
         new = func.CallOp(kernel_type.results, callee(call), operands)
         pairs = iter(extent_sources)
         for old, result, merged in zip(call.results, new.results, returned, strict=True):
             shape = ir.RankedTensorType(old.type).shape
             sources = [next(pairs) for extent in shape if extent == DYNAMIC]
-            old.replace_all_uses_with(
-                _expanded(result, old.type, merged, [call.operands[a] for a, _ in sources], [d for _, d in sources])
-            )
+            arrays, dims = [call.operands[a] for a, _ in sources], [d for _, d in sources]
+            old.replace_all_uses_with(expanded_value(result, old.type, merged, arrays, dims))
     erase(call)
 
 
-def _collapsed(value: ir.Value, groups: Groups) -> ir.Value:
+def collapsed_value(value: ir.Value, groups: Groups) -> ir.Value:
     """The view of a host value with grouped axes; an earlier expansion of the same groups is undone."""
     type_ = collapsed_type(value.type, groups)
     if type_ == value.type:
@@ -172,7 +171,9 @@ def _collapsed(value: ir.Value, groups: Groups) -> ir.Value:
     return tensor.CollapseShapeOp(type_, value, groups).result
 
 
-def _expanded(value: ir.Value, type_: ir.Type, groups: Groups, sources: list[ir.Value], dims: list[int]) -> ir.Value:
+def expanded_value(
+    value: ir.Value, type_: ir.Type, groups: Groups, sources: list[ir.Value], dims: list[int]
+) -> ir.Value:
     """A kernel's result with its original axes; its dynamic extents are those of the sources."""
     if type_ == value.type:
         return value

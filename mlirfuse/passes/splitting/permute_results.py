@@ -17,14 +17,14 @@ from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
-from mlirfuse.passes.fusion.permuted_arrays import (
+from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
+from mlirfuse.passes.kernels.host import launches
+from mlirfuse.passes.kernels.permuted_arrays import (
     copy_kernel,
     is_computed_to_return,
     order_of_source,
     permute_result,
 )
-from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
-from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.splitting.split_time import split_microseconds
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION

@@ -10,6 +10,7 @@ from mlirfuse.compiler.problems import problems_of
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access
+from tests.support.forms import problem as problem_of
 
 
 def reads(fn: Callable[..., Any], *specs: mf.TensorSpec) -> list[ArrayAccess]:
@@ -71,3 +72,15 @@ def test_components_of_two_arrays_stay_apart() -> None:
     assert [array.windows for array in reads(lambda x, y: x[:, 0::2] * y[:, 1::2], spec, spec)] == [(), ()]
     two = reads(lambda x, y: (x[:, 0::2] + x[:, 1::2]) * (y[:, 1::2] - y[:, 0::2]), spec, spec)
     assert [array.windows[-1] for array in two] == [(2, (0, 1)), (2, (0, 1))]
+
+
+def test_what_all_elements_of_a_view_share_is_read_once() -> None:
+    def scaled(x: Any, s: Any, r: Any) -> Any:
+        return mf.astype(x * s[:, None, None] + r, mf.float16)
+
+    specs = [((128, 2048, 7, 7), mf.float16), ((2048,), mf.float32), ((7, 7), mf.float32)]
+    found = problem_of(scaled, [mf.TensorSpec(shape, dtype) for shape, dtype in specs])
+    assert found.extents == (128 * 2048 * 49,)
+    assert (found.full_bytes, found.read_bytes) == (4, 2)
+    accesses = {a.most: (a.dims, a.strides) for a in found.arrays if a.most is not None}
+    assert accesses == {2048: ((0,), (0,)), 49: ((0,), (1,))}
