@@ -51,27 +51,52 @@ def collapse_readers(expand: ir.Operation) -> None:
 
 
 def collapse_sums(collapse: ir.Operation) -> None:
-    """Rewrites the ops that sum up a value over whole groups of its dimensions, so that they read a collapsed view of
-    the value. Only results of the same type remain: their dimensions are those of the view.
+    """Rewrites the ops that sum up a value, or an elementwise function of it, over whole groups of its dimensions, so
+    that they read a collapsed view of the value. Only results of the same type remain: their dimensions are those of
+    the view.
     """
-    value, block = collapse.operands[0], collapse.block
-    for op in body(collapse.parent.operation):
-        number = next((n for n, operand in enumerate(op.operands) if operand == value), None)
-        if number is None or op.name != "linalg.generic" or any(inner.name == "linalg.index" for inner in nested(op)):
-            continue
-        groups = _groups(op, number, collapse)
-        inputs = len(op.operands) - len(op.results)
-        if groups is None or not reduces(op) or inputs != 1:
-            continue
-        results = [projected_axes(m) for m in list(ir.ArrayAttr(op.attributes["indexing_maps"]))[inputs:]]
-        if any(len(run) > 1 for axes in results for run in _runs(axes, groups) or []):
-            continue
+    value = collapse.operands[0]
+    while (found := _next_sum(collapse)) is not None:
+        op, groups = found
         maker = defining_op(value)
         if maker is None:
-            collapse.move_before(block.operations[0].operation)
+            collapse.move_before(collapse.block.operations[0].operation)
         else:
             collapse.move_after(maker)
-        _rewrite(op, groups, {value: collapse.results[0]})
+        for expand in _rewrite(op, groups, {value: collapse.results[0]}):
+            collapse_readers(expand)
+
+
+def _next_sum(collapse: ir.Operation) -> tuple[ir.Operation, list[list[int]]] | None:
+    """The first op that `collapse_sums` rewrites, and its loops by the axis of the view that they belong to."""
+    value = collapse.operands[0]
+    for op in body(collapse.parent.operation):
+        number = next((n for n, operand in enumerate(op.operands) if operand == value), None)
+        if number is None or not _is_summed(op, number, collapse) or len(op.operands) - len(op.results) != 1:
+            continue
+        groups = _groups(op, number, collapse)
+        assert groups is not None  # of what is summed
+        return op, groups
+    return None
+
+
+def _is_summed(op: ir.Operation, number: int, collapse: ir.Operation) -> bool:
+    """Whether an op sums up an operand over whole groups of its dimensions, or computes element by element what nothing
+    but such sums read.
+    """
+    if op.name != "linalg.generic" or any(inner.name == "linalg.index" for inner in nested(op)):
+        return False
+    groups = _groups(op, number, collapse)
+    if groups is None:
+        return False
+    maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    results = maps[len(op.operands) - len(op.results) :]
+    if reduces(op):
+        return all(len(run) == 1 for axes in results for run in _runs(axes, groups) or [])
+    readers = [use for result in op.results for use in result.uses]
+    if not readers or any(axes != maps[number] for axes in results):
+        return False
+    return all(_is_summed(use.owner.operation, use.operand_number, collapse) for use in readers)
 
 
 def _groups(op: ir.Operation, number: int, reshape: ir.Operation | None) -> list[list[int]] | None:

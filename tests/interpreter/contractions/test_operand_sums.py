@@ -156,3 +156,30 @@ def test_sums_of_what_another_kernel_multiplies() -> None:
     assert (flipped == np.tensordot(x * x, w, axes=1)[:, ::-1, ::-1]).all()
     assert (sums == w.sum((-1, -3), keepdims=True)).all()
     assert (squares == (w @ v + 1) ** 2).all()
+
+
+BIASES = {
+    "a sum": lambda dy: mf.sum(dy, axis=(0, 1, 2), dtype=mf.float32),
+    "of a cast": lambda dy: mf.sum(dy.astype(mf.float32), axis=(0, 1, 2)),
+    "of squares of a cast": lambda dy: mf.sum(dy.astype(mf.float32) * dy.astype(mf.float32), axis=(0, 1, 2)),
+    "of magnitudes": lambda dy: mf.sum(mf.abs(dy), axis=(0, 1, 2), dtype=mf.float32),
+}
+
+
+@pytest.mark.parametrize("name", BIASES)
+def test_gradients_of_biases_as_they_are_written(name: str) -> None:
+    """Sums of what a convolution's filters' gradient reads in another shape are in its kernel."""
+    shapes = ((2, 8, 8, 64), (2, 8, 8, 64))
+    rng = np.random.default_rng(0)
+    x, dy = (rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes)
+
+    def gradients(x: mf.Tensor, dy: mf.Tensor) -> tuple[mf.Tensor, mf.Tensor]:
+        return mf.conv2d_wgrad(x, dy, kernel_size=3, padding=1, dtype=mf.float32), BIASES[name](dy)
+
+    fused = mf.fuse(gradients, target="interpret")
+    _, bias = fused(x, dy)
+    wide = dy.astype(np.float64)
+    expected = {"of squares of a cast": wide * wide, "of magnitudes": np.abs(wide)}.get(name, wide).sum(axis=(0, 1, 2))
+    np.testing.assert_array_equal(np.asarray(bias), expected)
+    (compiled,) = fused._compiled.values()
+    assert len(compiled.schedules) == 1
