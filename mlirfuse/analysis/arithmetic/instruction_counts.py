@@ -173,7 +173,7 @@ def reciprocals_of(generic: ir.Operation) -> dict[int, Instructions]:
 
 def _shared_operand(divisor: ir.Value, generic: ir.Operation) -> int | None:
     """The operand that a divisor is an element of, if it does not vary along all loops; None otherwise."""
-    if not isinstance(divisor.owner, ir.Block) or "indexing_maps" not in generic.attributes:
+    if divisor.owner != generic.regions[0].blocks[0] or "indexing_maps" not in generic.attributes:
         return None
     number = ir.BlockArgument(divisor).arg_number
     map_ = ir.AffineMapAttr(ir.ArrayAttr(generic.attributes["indexing_maps"])[number]).value

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.builder.spec import ScalarSpec
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.predict import predict, work_of
@@ -111,6 +112,11 @@ def test_reciprocals_of_what_elements_share_count_once_for_each_that_a_thread_ha
     assert [(s.dims, s.instructions, s.special) for s in found.shared_instructions] == [(frozenset({1}), 18.0, 1.0)]
     bounded = problem(lambda x, w: x / (1.0 + mf.abs(w)), [ROWS, mf.TensorSpec((5120,), mf.float32)])
     assert [s.instructions for s in bounded.shared_instructions] == [2.0 + 5.0]
+
+
+def test_numbers_from_outside_are_no_operands_of_a_division() -> None:
+    found = problem(lambda x, a, b, c: (x + a) * b // c, [ROWS, *[ScalarSpec("float")] * 3])
+    assert not found.shared_instructions
 
 
 def test_grid_persistent_tiles_compute_what_columns_share_in_each_visit() -> None:
