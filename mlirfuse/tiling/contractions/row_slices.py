@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from mlir import ir
-from mlir.dialects import arith
+from mlir.dialects import arith, scf
 
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import clone, defining_op, erase
@@ -118,22 +119,35 @@ class RowSlices:
         self._create(op, [self._sliced(op.results[0].type, position)])
 
     def _transfer(self, op: ir.Operation) -> None:
-        """Clones a read or write, with `start` added to the index of rows if the vector runs along rows."""
+        """Clones a read or write, with `start` added to the index of rows if the vector runs along rows. The first
+        slice writes the others.
+        """
         reads = op.name == "vector.transfer_read"
         value = op.results[0] if reads else op.operands[0]
         position = self.dim if reads else self._position(value)
         first = 1 if reads else 2
         operands = [self.mapping.get(v, v) for v in op.operands]
         along = None if position is None else ir.AffineMapAttr(op.attributes["permutation_map"]).value.results[position]
-        if (
+        varies = (
             position is not None
             and ir.VectorType(value.type).shape[position] != 1
             and isinstance(along, ir.AffineDimExpr)
-        ):
+        )
+        if varies:
+            assert isinstance(along, ir.AffineDimExpr)
             operands[first + along.position] = arith.AddIOp(operands[first + along.position], self.start).result
         attributes = {name: op.attributes[name] for name in op.attributes}
         results = [self._sliced(r.type, position) for r in op.results]
-        new = ir.Operation.create(op.name, results=results, operands=operands, attributes=attributes, loc=op.location)
+        with ExitStack() as inside:
+            if not reads and not varies:
+                zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+                first_slice = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, self.start, zero).result)
+                with ir.InsertionPoint(first_slice.then_block):
+                    scf.YieldOp([])
+                inside.enter_context(ir.InsertionPoint.at_block_terminator(first_slice.then_block))
+            new = ir.Operation.create(
+                op.name, results=results, operands=operands, attributes=attributes, loc=op.location
+            )
         self.mapping.update(zip(op.results, new.results, strict=True))
 
 
