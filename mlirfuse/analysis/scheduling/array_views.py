@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import gcd
+from math import ceil, gcd
 
 from mlir import ir
 
@@ -109,12 +109,14 @@ class ArrayViews:
             return sliding or access
         return replace(access, most=read_elements(source, known))
 
-    def share(self, value: ir.Value, elements: int) -> float:
-        """The share of a gathered view's elements that are read from memory, of so many elements of the space: none of
-        what these share, but once.
+    def moved_bytes(self, value: ir.Value, nbytes: int, elements: int) -> int:
+        """Bytes of device memory for each of so many elements of the space, of a gathered view of elements of so many
+        bytes: those inside of its source alone, and what all of them share but once.
         """
         shared = shared_elements(dict(self._attributes[value]))
-        return self.inside(value) if shared is None else min(1.0, shared[0] / max(1, elements))
+        if shared is None:
+            return ceil(nbytes * self.inside(value))
+        return round(nbytes * min(1.0, shared[0] / max(1, elements)))
 
     def inside(self, value: ir.Value) -> float:
         """The share of a gathered view's elements that are inside of its source."""

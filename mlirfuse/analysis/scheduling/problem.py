@@ -273,7 +273,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         elif GATHER in attributes[value]:
             operand.access = views.alone(value, axes, operand.access, operand.alignment)
             elements = prod(extent or 1 for extent in space.extents)
-            operand.moved_bytes = round(operand.element_bytes * views.share(value, elements))
+            operand.moved_bytes = views.moved_bytes(value, operand.element_bytes, elements)
         yield operand
     for value in body(kernel)[-1].operands:
         yield _Operand(value.type, space.value_axes[value], written=True)

@@ -61,3 +61,17 @@ def test_flattened() -> None:
     x, y = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.arange(4.0, dtype=np.float32)
     found = np.asarray(mf.fuse(lambda x, y: mf.concat([x, y], axis=None), target="interpret")(x, y))
     np.testing.assert_array_equal(found, np.concatenate([x, y], axis=None))
+
+
+def test_means_of_joined_bytes() -> None:
+    """Of which a third is read of each part: less than a byte an element."""
+    x = np.random.default_rng(0).integers(-9, 10, (7, 129)).astype(np.int8)
+
+    def means(x: Any) -> Any:
+        y = mf.permute_dims(x, (1, 0))
+        m = mf.mean(mf.concat([y, y, y], axis=1), axis=-1, keepdims=True)
+        return m / mf.sqrt(mf.mean(m * m, axis=-1, keepdims=True) + 1e-5)
+
+    m = np.concatenate([x.T] * 3, axis=1).mean(axis=-1, keepdims=True)
+    want = m / np.sqrt(m * m + 1e-5)
+    np.testing.assert_allclose(np.asarray(mf.fuse(means, target="interpret")(x)), want, rtol=1e-5, atol=1e-5)
