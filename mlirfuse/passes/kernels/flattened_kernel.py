@@ -171,7 +171,7 @@ class FlatteningKernel:
             block = made.regions[0].blocks.append(*types, arg_locs=[self.kernel.location] * len(types))
         copies = _Copies(self, first, dict(zip(arguments, block.arguments, strict=True)), {})
         for argument, along in axes.items():
-            keeps = copies.values[argument].type == argument.type
+            keeps = not any(d is not None and d >= first for d in along)
             copies.dims[argument] = tuple(along) if keeps else canonical(along, first)
         try:
             returned = copies.add_all(block, *body(self.kernel))
@@ -235,13 +235,19 @@ class _Copies:
         inputs, maps = [], []
         count = len(op.operands) - len(op.results)
         for operand in list(op.operands)[:count]:
-            value = self.values[operand]
-            inputs.append(value)
+            if operand not in self.values:
+                raise Kept("it reads an array of equal elements")
+            inputs.append(self.values[operand])
             along = self.dims.get(operand, ())
+            if any(d is not None and d not in loops for d in along):
+                raise Kept("an operand has a dimension of its own")
             maps.append(projection(len(loops), [None if d is None else loops.index(d) for d in along]))
         body_ = op.regions[0].blocks[0]
         if any(list(argument.uses) for argument in list(body_.arguments)[count:]):
             raise Kept("an op begins with the values of an array")
+        captured = [v for inner in nested(op)[1:] for v in inner.operands if _block_of(v) != body_]
+        if not all(value in self.values for value in captured):
+            raise Kept("it computes with an extent")
         shape = [self._extent(d) for d in loops]
         inits = [tensor.EmptyOp(shape, ir.RankedTensorType(result.type).element_type).result for result in op.results]
         maps += [projection(len(loops), list(range(len(loops))))] * len(inits)
@@ -262,6 +268,11 @@ class _Copies:
         arguments = ((value, along) for value, along in self.dims.items() if isinstance(value.owner, ir.Block))
         argument, axis = next((value, along.index(dim)) for value, along in arguments if dim in along)
         return extents_of(self.values[argument], [axis])[0]
+
+
+def _block_of(value: ir.Value) -> ir.Block:
+    """The block that a value is made in."""
+    return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
 
 
 def canonical(along: Iterable[int | None], first: int) -> tuple[int, ...]:

@@ -34,8 +34,7 @@ from mlirfuse.tiling.kernel_signature import change_signature, default_attribute
 
 @dataclass(frozen=True)
 class FusePermuteResults(Pass):
-    """Splits a kernel between what it computes row by row and a result that it writes in another order, where two
-    kernels are predicted faster.
+    """Splits a kernel between its rows and a result that it writes in another order, where two are predicted faster.
 
     Requires kernels on tensors, called by a host function. Blocks that reduce rows have few of them, and so few
     elements side by side of an array in which another dimension is the innermost: each write moves a whole sector for
