@@ -60,7 +60,7 @@ class FuseFlattenRows(Pass):
                 except Kept as kept:
                     remarks.declined(self, str(kept), kernel)
                     continue
-                reason = _loss(module, kernel, flattened.kernel) or _obstacle(call, flattened)
+                reason = _obstacle(call, flattened) or _loss(module, kernel, flattened.kernel)
                 if reason is not None:
                     erase(flattened.kernel)
                     remarks.declined(self, reason, kernel)

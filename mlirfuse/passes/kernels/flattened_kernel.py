@@ -138,6 +138,10 @@ class FlatteningKernel:
             raise Kept("an array lies in another order")
         return True
 
+    def components(self, first: int) -> tuple[int, ...]:
+        """The extents of the innermost dimensions, which are numbers."""
+        return tuple(self.space.extents[d] or 1 for d in range(first, self.space.rank))
+
     def _inner(self, first: int) -> list[int]:
         """The innermost dimensions, but those of extent 1."""
         return [d for d in range(first, self.space.rank) if self.space.extents[d] != 1]
@@ -146,16 +150,15 @@ class FlatteningKernel:
         """The type of an array in which the innermost dimensions are one axis."""
         shape = ir.RankedTensorType(type_).shape
         merged = [prod(shape[axis] for axis in group) for group in groups_of(along, first)[:-1]]
-        inner = prod(self.space.extents[d] or 1 for d in range(first, self.space.rank))
         outer = [n if n >= 0 else ir.ShapedType.get_dynamic_size() for n in merged]
-        return ir.RankedTensorType.get([*outer, inner], type_.element_type)
+        return ir.RankedTensorType.get([*outer, prod(self.components(first))], type_.element_type)
 
     def _gather(self, type_: ir.Type, along: Dims, first: int) -> Gather:
         """The view of an array, which lacks some of the innermost dimensions, along all of them."""
         if any(d is not None and d < first for d in along):
             raise Kept("an operand varies along some of them, and along an extent of run time")
         exprs = [ir.AffineExpr.get_constant(0) if d is None else ir.AffineExpr.get_dim(d - first) for d in along]
-        components = tuple(self.space.extents[d] or 1 for d in range(first, self.space.rank))
+        components = self.components(first)
         return Gather((components,), ir.AffineMap.get(len(components), 0, exprs))
 
     def _copy(
@@ -222,14 +225,13 @@ class _Copies:
             source = op.operands[0]
             self.values[op.results[0]], self.dims[op.results[0]] = self.values[source], self.dims[source]
         elif structure is not None and op.name == "linalg.generic":
-            self._add_generic(op, structure)
-        elif op.name in CHEAP_OPS:
-            if all(operand in self.values for operand in op.operands) and op.name == "arith.constant":
-                clone(op, self.values)
-        else:
+            self._add_generic(op)
+        elif op.name == "arith.constant":
+            clone(op, self.values)
+        elif op.name not in CHEAP_OPS:
             raise Kept(f"it has a {op.name}")
 
-    def _add_generic(self, op: ir.Operation, structure: OpStructure) -> None:
+    def _add_generic(self, op: ir.Operation) -> None:
         run = self.kernel.space.loops[op]
         loops = list(canonical(sorted({d for d in run if d is not None}), self.first))
         inputs, maps = [], []
@@ -261,7 +263,7 @@ class _Copies:
         """The extent of a dimension of the new space."""
         space = self.kernel.space
         if dim == self.first:
-            return prod(space.extents[d] or 1 for d in range(self.first, space.rank))
+            return prod(self.kernel.components(self.first))
         known = space.extents[dim]
         if known is not None:
             return known

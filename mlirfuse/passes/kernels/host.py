@@ -32,6 +32,14 @@ def launches(module: ir.Operation, function: ir.Operation) -> dict[ir.Operation,
     }
 
 
+def launch_in(
+    copy: ir.Operation, host: ir.Operation, kernel: ir.Operation
+) -> tuple[ir.Operation, ir.Operation, ir.Operation]:
+    """The host function, the call and the kernel of a launch in a copy of its module."""
+    same = next(f for f in functions(copy) if symbol(f) == symbol(host))
+    return next((same, call, each) for call, each in launches(copy, same).items() if symbol(each) == symbol(kernel))
+
+
 def depends_on(value: ir.Value, op: ir.Operation) -> bool:
     """Whether a value of a host function is computed from results of `op`."""
     return any(maker == op for maker in makers([value]))

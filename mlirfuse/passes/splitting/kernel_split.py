@@ -9,10 +9,11 @@ from itertools import count
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.kernels import argument_attributes, body, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.support.rewriting import backward_slice
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
@@ -47,6 +48,15 @@ def _connected(ops: Sequence[ir.Operation], space: IterationSpace) -> list[list[
             dims, members = dims | group[0], group[1] + members
         groups.append((dims, members))
     return [members for _, members in groups]
+
+
+def what_is_given(host: ir.Operation, kernel: ir.Operation) -> str | None:
+    """What is given of a kernel's schedule, so that it stays whole, or None."""
+    if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
+        return "it has a schedule"
+    if GRID_REDUCTION in host.attributes:
+        return "the caller says how its reductions are combined"
+    return None
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,21 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.kernels import argument_attributes, body, functions, is_tile_program, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
-from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
-from mlirfuse.passes.kernels.host import launches
+from mlirfuse.passes.kernels.host import launch_in, launches
 from mlirfuse.passes.kernels.permuted_arrays import (
     copy_kernel,
     is_computed_to_return,
     order_of_source,
     permute_result,
 )
+from mlirfuse.passes.splitting.kernel_split import what_is_given
 from mlirfuse.passes.splitting.split_time import split_microseconds
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
@@ -73,8 +73,7 @@ class FusePermuteResults(Pass):
         copy = module.clone(ip=False)
         try:
             together = split_microseconds(module, kernel)
-            same = next(f for f in functions(copy) if symbol(f) == symbol(host))
-            rows = next(k for k in launches(copy, same).values() if symbol(k) == symbol(kernel))
+            same, _, rows = launch_in(copy, host, kernel)
             makers = _split(copy, same, rows)
             FuseHintExtents().run(copy, Remarks())
             apart = split_microseconds(copy, rows)
@@ -90,10 +89,8 @@ class FusePermuteResults(Pass):
 
 def _obstacle(host: ir.Operation, kernel: ir.Operation) -> str | None:
     """Why a kernel's results cannot be permuted by another one, or None."""
-    if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
-        return "it has a schedule"
-    if GRID_REDUCTION in host.attributes:
-        return "the caller says how its reductions are combined"
+    if reason := what_is_given(host, kernel):
+        return reason
     if not _permuted_results(kernel):
         return "no result is written in another order of memory"
     space, structures = kernel_space(kernel)

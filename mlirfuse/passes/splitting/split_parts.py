@@ -10,16 +10,16 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
+from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
-from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.kernels.host import launches
+from mlirfuse.passes.splitting.kernel_split import what_is_given
 from mlirfuse.passes.splitting.reduction_parts import PartsSplit
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
@@ -60,7 +60,7 @@ class FuseSplitParts(Pass):
         """Rewrites the `builtin.module` in place."""
         for host in list(functions(module)):
             for call, kernel in launches(module, host).items():
-                reason = _given(host, kernel) or self._split(module, call, kernel, remarks)
+                reason = what_is_given(host, kernel) or self._split(module, call, kernel, remarks)
                 if reason is not None:
                     remarks.declined(self, reason, kernel)
 
@@ -99,15 +99,6 @@ class FuseSplitParts(Pass):
         first, _ = PartsSplit(call, kernel, space, structures, dim, parts).split(_name(module, kernel))
         remarks.applied(self, f"{symbol(first)} reduces dimension {dim} in {parts} parts", kernel)
         return None
-
-
-def _given(host: ir.Operation, kernel: ir.Operation) -> str | None:
-    """What is given of a kernel's schedule, or None."""
-    if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
-        return "it has a schedule"
-    if GRID_REDUCTION in host.attributes:
-        return "the caller says how its reductions are combined"
-    return None
 
 
 def _name(module: ir.Operation, kernel: ir.Operation) -> str:

@@ -10,18 +10,17 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.kernels import functions, is_tile_program, symbol
+from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import least_of_two, reduction_microseconds
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
-from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
-from mlirfuse.passes.kernels.host import launches
-from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions
+from mlirfuse.passes.kernels.host import launch_in, launches
+from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions, what_is_given
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.predict.counts.space import with_extents
@@ -83,8 +82,7 @@ class FuseSplitReductions(Pass):
                 return f"one kernel is predicted to take {together:.1f} us, what two move {least:.1f} us"
         copy = module.clone(ip=False)
         try:
-            same = next(f for f in functions(copy) if symbol(f) == symbol(host))
-            call, second = next((c, k) for c, k in launches(copy, same).items() if symbol(k) == symbol(kernel))
+            same, call, second = launch_in(copy, host, kernel)
             firsts, _ = _split_of(call, second).split()
             if self.always:
                 return None
@@ -111,10 +109,8 @@ def _split_of(call: ir.Operation, kernel: ir.Operation) -> KernelSplit:
 
 def _obstacle(host: ir.Operation, kernel: ir.Operation) -> str | None:
     """Why a kernel cannot be split, or None."""
-    if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
-        return "it has a schedule"
-    if GRID_REDUCTION in host.attributes:
-        return "the caller says how its reductions are combined"
+    if reason := what_is_given(host, kernel):
+        return reason
     space, structures = kernel_space(kernel)
     if contraction_in(space, structures) is not None:
         return "it has a contraction, which starts a kernel"
