@@ -310,7 +310,8 @@ class Compiled:
         """What was compiled, and why, as text.
 
         A summary comes first: kernels, what bounds each, predicted and roofline time, and the first three candidates
-        that each schedule was chosen among, with the parts of their predictions in microseconds.
+        that each schedule was chosen among, with the parts of their predictions in microseconds. Where the function
+        transposes anything, or a convolution is given its channels first, a line names the kernels that do so.
 
         Args:
             shapes: of a call's arguments, which times are predicted for; see `predicted`.
@@ -320,6 +321,7 @@ class Compiled:
             ArgumentError: the shapes do not fit the arguments.
         """
         from mlirfuse.compiler.explanation import summary  # which imports rich, as calls need not
+        from mlirfuse.compiler.layout_changes import layout_changes  # which only explain needs
 
         remarks = [str(remark) for remark in self.remarks.entries]
         spilled = [remark for remark in remarks if SPILLED in remark]
@@ -327,6 +329,7 @@ class Compiled:
             *self.lowered.notes,
             *self.program.views(),
             summary(self.predicted(shapes)),
+            *layout_changes(host_function(self.lowered.module.operation), self.program, self._problems.of()),
             *(remarks if verbose else spilled),
         ]
         if not spills.are_known(self.lowered.target):

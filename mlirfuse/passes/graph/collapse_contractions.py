@@ -14,7 +14,8 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, static_extents, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, collapse_readers, collapse_sums, collapsed, copy_body
+from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, collapse_readers, collapse_sums, collapsed
+from mlirfuse.passes.graph.generic_bodies import copy_body
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.affine_expressions import substituted

@@ -16,8 +16,10 @@ from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant, reduces
 from mlirfuse.analysis.memory.host_views import is_diagonal
 from mlirfuse.dialect.gathered_view import DEFINITION
+from mlirfuse.passes.graph.generic_bodies import copy_body
+from mlirfuse.passes.graph.reordered_results import Axes, axes_in_order_of, reorder_result
 from mlirfuse.support.reshapes import reassociation
-from mlirfuse.support.rewriting import clone, defining_op, erase, nested
+from mlirfuse.support.rewriting import defining_op, erase, nested
 
 EXPAND = "tensor.expand_shape"
 GATHERED = DEFINITION.full_name
@@ -27,9 +29,9 @@ def collapse_readers(expand: ir.Operation) -> None:
     """Rewrites the readers of an expanded value, and theirs, on the value's joined dimensions where they can be.
 
     A reader can if it is a `linalg.generic` whose loops over the dimensions of a group are all parallel or all
-    reductions, and whose other operands and results have all of the group's dimensions side by side, or none. What
-    reads a gathered view stays: such a view is not in memory, so that it has no reshapes, and numbers its dimensions
-    itself.
+    reductions, and whose other operands and results have all of the group's dimensions side by side, or none. For this
+    the result of an elementwise one is put in the value's order, and transposed. What reads a gathered view stays: such
+    a view is not in memory, so that it has no reshapes, and numbers its dimensions itself.
     """
     expanded = [expand]
     for op in body(expand.parent.operation):
@@ -42,6 +44,9 @@ def collapse_readers(expand: ir.Operation) -> None:
         if any(maker is not None and maker.name == GATHERED for maker in makers):
             continue
         groups = _groups(op, number, makers[number])
+        if groups is None and (axes := axes_in_order_of(op, number)) is not None:
+            groups = _groups(op, number, makers[number], axes)
+            op = op if groups is None else reorder_result(op, number)
         if groups is None:
             continue
         expanded += _rewrite(op, groups)
@@ -99,18 +104,21 @@ def _is_summed(op: ir.Operation, number: int, collapse: ir.Operation) -> bool:
     return all(_is_summed(use.owner.operation, use.operand_number, collapse) for use in readers)
 
 
-def _groups(op: ir.Operation, number: int, reshape: ir.Operation | None) -> list[list[int]] | None:
+def _groups(
+    op: ir.Operation, number: int, reshape: ir.Operation | None, maps: Sequence[Axes] | None = None
+) -> list[list[int]] | None:
     """The loops of an op by the axis of a collapsed value that they belong to; None where they cannot be joined.
 
     Args:
         op: the op.
         number: the number of its operand that is expanded, or collapsed.
         reshape: what expands or collapses it.
+        maps: the loop of each axis of its operands and results, if not the op's own.
     """
     assert reshape is not None  # the operand's producer
     if is_diagonal(op):
         return None
-    maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    maps = maps or [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
     types = [v.type for v in op.operands]
     if not all(
@@ -197,19 +205,3 @@ def collapsed(value: ir.Value, runs: Sequence[Sequence[int]]) -> ir.Value:
         empty = tensor.EmptyOp(shape, type_.element_type).result
         return empty if maker.name == "tensor.empty" else linalg.fill(maker.operands[0], outs=[empty])
     return tensor.CollapseShapeOp(joined, value, [list(run) for run in runs]).result
-
-
-def copy_body(old: ir.Operation, new: ir.Operation, known: Mapping[ir.Value, ir.Value] = MappingProxyType({})) -> None:
-    """Gives a `linalg.generic` without a body that of another one, and its discardable attributes; `known` gives the
-    values for those that the body captures.
-    """
-    source = old.regions[0].blocks[0]
-    types = [argument.type for argument in source.arguments]
-    block = new.regions[0].blocks.append(*types, arg_locs=[old.location] * len(types))
-    mapping = {**known, **dict(zip(source.arguments, block.arguments, strict=True))}
-    with ir.InsertionPoint(block):
-        for inner in source.operations:
-            clone(inner.operation, mapping)
-    for name in old.attributes:
-        if name.startswith("fuse."):
-            new.attributes[name] = old.attributes[name]

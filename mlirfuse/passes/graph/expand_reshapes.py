@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.analysis.loops.factors import DYNAMIC, DimFactors, Factors
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
-from mlirfuse.analysis.memory.host_views import RESHAPES
+from mlirfuse.analysis.memory.host_views import RESHAPES, is_host_view
 from mlirfuse.dialect.attributes import KERNEL
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, erase_dead, ops_named
@@ -30,8 +30,8 @@ class FuseExpandReshapes(Pass):
     these: 256 channels by 56 by 56 pixels, and 32 groups of 25088 elements, over 32 x 8 x 56 x 56. The factors spread
     to all ops that share a loop with these, and through transposes; arguments and results are reshaped instead, which
     are views. Merged again are dimensions that a kernel traverses together (`fuse-collapse-dims`). Ops that multiply
-    and sum, that use indices of loops, or that gather, stay as they are, and so do extents without common factors, and
-    dynamic ones.
+    and sum stay as they are, with the elementwise ops that can share their kernels, and so do ops that use indices of
+    loops, or that gather, extents without common factors, and dynamic ones.
 
     ```mlir
     %h = linalg.generic ... ins(%x : tensor<64x256x3136xbf16>) ... -> tensor<64x256x3136xf32>
@@ -54,7 +54,7 @@ class FuseExpandReshapes(Pass):
         for function in functions(module):
             if KERNEL in function.attributes or not body(function):
                 continue
-            structures = [s for op in body(function) if (s := _splittable(op)) is not None]
+            structures = _splittable_ops(function)
             chains = list(_chains(structures))
             if not chains:
                 remarks.declined(self, "no computed value is reshaped for an op that computes", function)
@@ -72,18 +72,58 @@ class FuseExpandReshapes(Pass):
                 erase_dead(body(function)[:-1])
 
 
-def _splittable(op: ir.Operation) -> OpStructure | None:
-    """The structure of an op whose loops may be split."""
+def _splittable_ops(function: ir.Operation) -> list[OpStructure]:
+    """The structures of the ops whose loops may be split: not of sums of products, nor of their epilogues."""
+    found: list[OpStructure] = []
+    products: set[ir.Operation] = set()  # with their epilogues
+    for op in body(function):
+        structure = _structure(op)
+        if structure is None:
+            continue
+        if _multiplies(structure) or _is_epilogue(structure, products):
+            products.add(op)
+        else:
+            found.append(structure)
+    return found
+
+
+def _structure(op: ir.Operation) -> OpStructure | None:
+    """The structure of an op whose loops are known, and have no indices."""
     if op.name == "linalg.transpose":
         return structure_of(op)
     if op.name != "linalg.generic" or ops_named(op, "linalg.index"):
         return None
     structure = structure_of(op)
-    if structure is None:
-        return None
-    inputs = structure.operand_axes[: -len(op.results)]
-    multiplies = structure.reduction_loops and sum(bool(axes) for axes in inputs) > 1
-    return None if multiplies or None in inputs else structure
+    return None if structure is None or None in _inputs(structure) else structure
+
+
+def _inputs(structure: OpStructure) -> Sequence[Sequence[int | None] | None]:
+    """The loop of each axis of the operands that an op reads."""
+    return structure.operand_axes[: -len(structure.op.results)]
+
+
+def _multiplies(structure: OpStructure) -> bool:
+    """Whether an op sums up products."""
+    return bool(structure.reduction_loops) and sum(bool(axes) for axes in _inputs(structure)) > 1
+
+
+def _is_epilogue(structure: OpStructure, products: Collection[ir.Operation]) -> bool:
+    """Whether an op computes the elements of a product, one by one and in its order, from these and from arguments."""
+    op = structure.op
+    if op.name != "linalg.generic" or structure.reduction_loops:
+        return False
+    read = zip(op.operands, _inputs(structure), strict=False)
+    makers = [(maker, axes) for value, axes in read if (maker := _computing(value)) is not None]
+    inside = [axes for maker, axes in makers if maker in products]
+    return len(inside) == len(makers) > 0 and all(axes == structure.result_axes[0] for axes in inside)
+
+
+def _computing(value: ir.Value) -> ir.Operation | None:
+    """The op that computes the elements of a value, behind views of it; None for an argument and a number."""
+    maker = defining_op(value)
+    while maker is not None and (is_host_view(maker) or is_constant(maker.results[0])):
+        maker = defining_op(maker.operands[0]) if maker.operands else None
+    return maker if maker is not None and isinstance(value.type, ir.RankedTensorType) else None
 
 
 def _chains(structures: Sequence[OpStructure]) -> Iterator[list[ir.Operation]]:
@@ -96,11 +136,20 @@ def _chains(structures: Sequence[OpStructure]) -> Iterator[list[ir.Operation]]:
 
 def _below(value: ir.Value, ops: set[ir.Operation], before: list[ir.Operation]) -> Iterator[list[ir.Operation]]:
     users = list(dict.fromkeys(use.owner.operation for use in value.uses))
-    if before and any(user in ops for user in users):
+    if before and any(user in ops and _computes(user) for user in users):
         yield before
     for user in users:
         if user.name in RESHAPES:
             yield from _below(user.results[0], ops, [*before, user])
+
+
+def _computes(op: ir.Operation) -> bool:
+    """Whether an op, or one that reads its result, does more than to give elements other coordinates."""
+    if op.name != "linalg.transpose" and op.name not in RESHAPES:
+        return True
+    return any(
+        use.owner.operation.name != "func.return" and _computes(use.owner.operation) for use in op.results[0].uses
+    )
 
 
 class _Expansion:

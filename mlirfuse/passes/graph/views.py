@@ -20,10 +20,11 @@ class FuseViews(Pass):
     """Makes each `linalg.generic` that reads a transposed, broadcast or unit-reshaped value read the view's source.
 
     Requires functions of tensor ops. The view is composed into the reader's indexing map, so that views neither split
-    kernels nor cost copies: a contraction of transposed operands reads them in their memory layout. Unused views are
-    erased. Remaining views are returned or reshaped further; `fuse-segment` leaves them to the host, which launches
-    nothing for them. Slices and diagonals stay too: kernels read them as strided arrays. An operand is left alone where
-    only its shape gives the extent of one of the reader's loops.
+    kernels nor cost copies: a contraction of transposed operands reads them in their memory layout. A transposition of
+    another one becomes a single one, or none where it undoes that one. Unused views are erased. Remaining views are
+    returned or reshaped further; `fuse-segment` leaves them to the host, which launches nothing for them. Slices and
+    diagonals stay too: kernels read them as strided arrays. An operand is left alone where only its shape gives the
+    extent of one of the reader's loops.
 
     ```mlir
     %t = linalg.transpose ins(%w : tensor<384x512xf16>) outs(%e : tensor<512x384xf16>) permutation = [1, 0]
@@ -43,7 +44,8 @@ class FuseViews(Pass):
             ops = body(function)
             if not ops or is_tile_program(function):
                 continue
-            folded = sum(fold_views(op) for op in ops if op.name == "linalg.generic")
+            folded = sum(compose_transposes(op) for op in ops if op.name == "linalg.transpose")
+            folded += sum(fold_views(op) for op in ops if op.name == "linalg.generic")
             erase_dead([op for op in ops if _is_view(op)])
             if folded:
                 remarks.applied(self, f"{folded} reads of views", function)
@@ -60,6 +62,22 @@ def fold_views(generic: ir.Operation) -> int:
                 break
             folded += 1
     return folded
+
+
+def compose_transposes(op: ir.Operation) -> bool:
+    """Makes a `linalg.transpose` of another one read that one's source, and leaves it without uses where it undoes that
+    one; returns whether it transposes another one.
+    """
+    first = defining_op(op.operands[0])
+    if first is None or first.name != "linalg.transpose":
+        return False
+    inner, outer = (list(ir.DenseI64ArrayAttr(each.attributes["permutation"])) for each in (first, op))
+    order = [inner[axis] for axis in outer]
+    op.operands[0] = first.operands[0]
+    op.attributes["permutation"] = ir.DenseI64ArrayAttr.get(order)
+    if order == sorted(order):
+        op.results[0].replace_all_uses_with(first.operands[0])
+    return True
 
 
 def _is_view(op: ir.Operation) -> bool:

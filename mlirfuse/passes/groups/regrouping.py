@@ -10,7 +10,8 @@ from mlir.dialects import linalg, tensor
 
 from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.gathered_view import DEFINITION
-from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, copy_body
+from mlirfuse.passes.graph.collapsed_epilogues import EXPAND
+from mlirfuse.passes.graph.generic_bodies import copy_body
 from mlirfuse.passes.groups.grouped_sum import RESULT, cast_of
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase

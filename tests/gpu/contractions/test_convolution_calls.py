@@ -71,6 +71,30 @@ def test_nothing_around_results_and_workspaces_is_written(
         np.testing.assert_array_equal(found[-1].view(np.uint16), found[0].view(np.uint16))
 
 
+@pytest.mark.parametrize("shape", [(4, 64, 14, 14), (2, 64, 9, 11)])
+def test_channels_first_between_convolutions(shape: tuple[int, ...]) -> None:
+    """The result is a view with the channels last; an array that is given is written with the channels first."""
+
+    def block(x: Any, w: Any, s: Any) -> Any:
+        y = mf.maximum(mf.conv2d(x, w, padding=1, layout="NCHW") * s, 0)
+        return mf.minimum(mf.conv2d(y, w, padding=1, layout="NCHW") + s, 3)
+
+    rng = np.random.default_rng(5)
+    x, w, s = (few_integers(rng, each) for each in (shape, (64, 64, 3, 3), (64, 1, 1)))
+    case = Case(shape[0], shape[2:], 64, 64, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))
+    last, first = (0, 2, 3, 1), (0, 3, 1, 2)
+    filters, factors = w.transpose(last).astype(np.int64), s[:, 0, 0].astype(np.int64)
+    between = np.maximum(forward(case, x.transpose(last).astype(np.int64), filters) * factors, 0)
+    want = np.minimum(forward(case, between, filters) + factors, 3).transpose(first)
+    tensors, fused = [torch.tensor(a, device="cuda") for a in (x, w, s)], mf.fuse(block)
+    found = fused(*tensors)
+    np.testing.assert_array_equal(found.cpu().numpy(), want)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    given = torch.full(shape, float("nan"), dtype=torch.float16, device="cuda")
+    fused(*tensors, out=given)
+    np.testing.assert_array_equal(given.cpu().numpy(), want)
+
+
 SPLIT = Case(8, (28, 28), 64, 64, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))
 
 

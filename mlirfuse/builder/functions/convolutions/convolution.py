@@ -43,8 +43,9 @@ def conv2d(
 
     P = (H + padding - ((R - 1) * dilation + 1)) // stride + 1, and Q alike. `padding` is an int, an int a spatial
     dimension, a (before, after) pair a dimension, `"same"` (P = ceil(H / stride)) or `"valid"`. In layout `"NCHW"`, x
-    is (N, C, H, W), w (K, C / groups, R, S) and the result (N, K, P, Q); each is transposed, in a kernel that also runs
-    what is pending on it. `dtype` and `precision` are those of `matmul`. All extents must be static.
+    is (N, C, H, W), w (K, C / groups, R, S) and the result (N, K, P, Q). What has its channels last in memory is a
+    view; other arguments are transposed, in a kernel that also runs what is pending on them, which `explain` says.
+    `dtype` and `precision` are those of `matmul`. All extents must be static.
 
     Raises:
         ArgumentError: a stride or dilation below 1, negative padding, an unknown layout, or groups below 1.

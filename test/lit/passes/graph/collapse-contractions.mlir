@@ -224,3 +224,47 @@ func.func @diagonal_of_result(%x: tensor<2x7x4xf32>, %w: tensor<5x3x4xf32>, %f: 
   } -> tensor<2x5xf32>
   return %z : tensor<2x5xf32>
 }
+
+// -----
+
+// An elementwise op that writes the channels first is computed with the channels last, on the joined loops, and
+// transposed. One that reads another array with the channels first stays.
+// CHECK-LABEL: func.func @channels_first
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}["parallel", "parallel", "reduction"]}
+// CHECK: %[[BIASED:.*]] = linalg.generic {{.*}} ins(%[[SUM]], %{{.*}} : tensor<12x6xf32>, tensor<6xf32>)
+// CHECK: %[[LAST:.*]] = tensor.expand_shape %[[BIASED]] {{\[}}[0, 1], [2]] output_shape [2, 6, 6]
+// CHECK: %[[FIRST:.*]] = linalg.transpose ins(%[[LAST]] : tensor<2x6x6xf32>) {{.*}} permutation = [0, 2, 1]
+// CHECK: %[[ADDED:.*]] = linalg.generic {{.*}} ins(%[[LAST]], %{{.*}} : tensor<2x6x6xf32>, tensor<2x6x6xf32>)
+// CHECK: return %[[FIRST]], %[[ADDED]]
+func.func @channels_first(%x: tensor<2x8x4xf32>, %w: tensor<6x3x4xf32>, %f: tensor<2x6x6xf32>, %b: tensor<6xf32>,
+                          %r: tensor<2x6x6xf32>) -> (tensor<2x6x6xf32>, tensor<2x6x6xf32>) {
+  %windows = "fuse.gathered_view"(%x) {basis = array<i64: 2, 6, 3, 4>, ranks = array<i64: 1, 1, 1, 1>,
+      map = affine_map<(n, p, r, c) -> (n, p + r, c)>} : (tensor<2x8x4xf32>) -> tensor<2x6x3x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(n, p, k, r, c) -> (n, p, r, c)>, affine_map<(n, p, k, r, c) -> (k, r, c)>,
+                                        affine_map<(n, p, k, r, c) -> (n, p, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%windows, %w : tensor<2x6x3x4xf32>, tensor<6x3x4xf32>) outs(%f : tensor<2x6x6xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x6x6xf32>
+  %e = tensor.empty() : tensor<2x6x6xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(n, k, p) -> (n, p, k)>, affine_map<(n, k, p) -> (k)>,
+                                        affine_map<(n, k, p) -> (n, k, p)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%y, %b : tensor<2x6x6xf32>, tensor<6xf32>) outs(%e : tensor<2x6x6xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<2x6x6xf32>
+  %u = linalg.generic {indexing_maps = [affine_map<(n, k, p) -> (n, k, p)>, affine_map<(n, k, p) -> (n, k, p)>,
+                                        affine_map<(n, k, p) -> (n, k, p)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%z, %r : tensor<2x6x6xf32>, tensor<2x6x6xf32>) outs(%e : tensor<2x6x6xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<2x6x6xf32>
+  return %z, %u : tensor<2x6x6xf32>, tensor<2x6x6xf32>
+}

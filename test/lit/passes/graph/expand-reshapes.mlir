@@ -113,3 +113,67 @@ func.func @tokens(%x: tensor<4x64x64xf32>) -> tensor<4x64x8x8xbf16> {
   } -> tensor<4x64x8x8xbf16>
   return %y : tensor<4x64x8x8xbf16>
 }
+
+// -----
+
+// A transposition that is returned is a view, like a reshape.
+// CHECK-LABEL: func.func @returned
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<24x5xf32>)
+// CHECK: tensor.expand_shape
+// CHECK: linalg.transpose
+// REMARK: fuse-expand-reshapes: declined: no computed value is reshaped for an op that computes
+func.func @returned(%x: tensor<24x5xf32>) -> tensor<5x4x6xf32> {
+  %e = tensor.empty() : tensor<24x5xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<24x5xf32>) outs(%e : tensor<24x5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %n = arith.negf %in : f32
+    linalg.yield %n : f32
+  } -> tensor<24x5xf32>
+  %s = tensor.expand_shape %y [[0, 1], [2]] output_shape [4, 6, 5] : tensor<24x5xf32> into tensor<4x6x5xf32>
+  %f = tensor.empty() : tensor<5x4x6xf32>
+  %t = linalg.transpose ins(%s : tensor<4x6x5xf32>) outs(%f : tensor<5x4x6xf32>) permutation = [2, 0, 1]
+  return %t : tensor<5x4x6xf32>
+}
+
+// -----
+
+// The cast of a product stays with it, and what reads the reshaped result does not.
+// CHECK-LABEL: func.func @heads
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ["parallel", "parallel", "reduction"]
+// CHECK: %[[CAST:.*]] = linalg.generic {{.*}} ins(%[[SUM]] : tensor<32x64xf32>)
+// CHECK: %[[HEADS:.*]] = tensor.expand_shape %[[CAST]]
+// CHECK: linalg.generic {{.*}} ins(%[[HEADS]] : tensor<32x4x16xf16>)
+// REMARK: fuse-expand-reshapes: declined: no computed value is reshaped for an op that computes
+func.func @heads(%x: tensor<32x8xf16>, %w: tensor<8x64xf16>, %init: tensor<32x64xf32>) -> tensor<32x4x16xf16> {
+  %sum = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                                          affine_map<(m, n, k) -> (m, n)>],
+                         iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<32x8xf16>, tensor<8x64xf16>) outs(%init : tensor<32x64xf32>) {
+  ^bb0(%a: f16, %b: f16, %s: f32):
+    %a1 = arith.extf %a : f16 to f32
+    %b1 = arith.extf %b : f16 to f32
+    %p = arith.mulf %a1, %b1 : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<32x64xf32>
+  %e = tensor.empty() : tensor<32x64xf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%sum : tensor<32x64xf32>) outs(%e : tensor<32x64xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %c = arith.truncf %in : f32 to f16
+    linalg.yield %c : f16
+  } -> tensor<32x64xf16>
+  %h = tensor.expand_shape %y [[0], [1, 2]] output_shape [32, 4, 16] : tensor<32x64xf16> into tensor<32x4x16xf16>
+  %f = tensor.empty() : tensor<32x4x16xf16>
+  %z = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b, c)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%h : tensor<32x4x16xf16>) outs(%f : tensor<32x4x16xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %n = arith.negf %in : f16
+    linalg.yield %n : f16
+  } -> tensor<32x4x16xf16>
+  return %z : tensor<32x4x16xf16>
+}

@@ -137,3 +137,21 @@ func.func @two_results(%x: tensor<64xf32>, %y: tensor<64xf32>) -> (tensor<64xf32
   } -> tensor<64xf32>
   return %0#0, %1 : tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// A transposition that undoes another one leaves the source; two that do not become one.
+// CHECK-LABEL: func.func @undone
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x4xf32>
+// CHECK: %[[Y:.*]] = linalg.transpose ins(%[[X]] : tensor<2x3x4xf32>) {{.*}} permutation = [2, 0, 1]
+// CHECK-NOT: linalg.transpose
+// CHECK: return %[[X]], %[[Y]]
+func.func @undone(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<4x2x3xf32>) {
+  %e0 = tensor.empty() : tensor<3x4x2xf32>
+  %t0 = linalg.transpose ins(%x : tensor<2x3x4xf32>) outs(%e0 : tensor<3x4x2xf32>) permutation = [1, 2, 0]
+  %e1 = tensor.empty() : tensor<2x3x4xf32>
+  %t1 = linalg.transpose ins(%t0 : tensor<3x4x2xf32>) outs(%e1 : tensor<2x3x4xf32>) permutation = [2, 0, 1]
+  %e2 = tensor.empty() : tensor<4x2x3xf32>
+  %t2 = linalg.transpose ins(%t0 : tensor<3x4x2xf32>) outs(%e2 : tensor<4x2x3xf32>) permutation = [1, 2, 0]
+  return %t1, %t2 : tensor<2x3x4xf32>, tensor<4x2x3xf32>
+}
