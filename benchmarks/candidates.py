@@ -1,10 +1,12 @@
 """Measures the candidates of every family: what the cost model is compared with.
 
-    python benchmarks/candidates.py [--only REGEX] [--most N] [--best N] [--jobs N] [--seconds T] [--out FILE]
+    python benchmarks/candidates.py [--survey] [--only REGEX] [--most N] [--best N] [--jobs N] [--seconds T]
+                                    [--out FILE]
 
-Of each program (`candidate_programs.py`) the chosen schedule and a sample of all candidates are compiled and timed,
-cold. Workers compile side by side, and take turns on the GPU. Writes a line of JSON for each: the program, its
-scheduling problem, the schedule, microseconds, registers and bytes of the stack. `prediction.py` reads them.
+Of each program (`candidate_programs.py`, or the survey's) the chosen schedule and a sample of all candidates are
+compiled and timed, cold. Workers compile side by side, and take turns on the GPU. Writes a line of JSON for each: the
+program, its scheduling problem, the schedule, microseconds, registers and bytes of the stack. `prediction.py` reads
+them.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ def main() -> int:
     """Starts the workers, and gathers what they write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="programs whose text matches")
+    parser.add_argument("--survey", action="store_true", help="the programs of survey.py instead")
     parser.add_argument("--most", type=int, default=24, help="candidates of a program, at most")
     parser.add_argument("--best", type=int, default=0, help="of these, how many are the fastest by prediction")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -63,7 +66,7 @@ def _work(options: argparse.Namespace) -> int:
     end = time.monotonic() + options.seconds
     claims = Path(f"{options.out}.claims")
     claims.mkdir(exist_ok=True)
-    chosen = [p for p in programs() if re.search(options.only, str(p))]
+    chosen = [p for p in (surveyed() if options.survey else programs()) if re.search(options.only, str(p))]
     random.Random(0).shuffle(chosen)
     with open(f"{options.out}.{options.worker}", "w") as out:
         for number, program in enumerate(chosen):
@@ -77,6 +80,19 @@ def _work(options: argparse.Namespace) -> int:
                 out.write(json.dumps({"program": str(program)} | entry) + "\n")
                 out.flush()
     return 0
+
+
+def surveyed() -> Iterator[Program]:
+    """The survey's programs."""
+    from survey_measure import traced
+    from survey_programs.table import programs as survey_programs
+
+    import mlirfuse as mf
+
+    for each in survey_programs():
+        arguments = each.arguments()
+        shapes, dtypes = tuple(a.shape for a in arguments), tuple(a.dtype for a in arguments)
+        yield Program(each.name, traced(each, mf), shapes, dtypes)
 
 
 def _measured(program: Program, most: int, best: int, end: float) -> Iterator[dict[str, Any]]:
@@ -94,7 +110,7 @@ def _measured(program: Program, most: int, best: int, end: float) -> Iterator[di
     except Exception as error:  # noqa: BLE001  # one program must not end the run
         yield {"error": f"{type(error).__name__}: {str(error)[:200]}"}
         return
-    (compiled,) = fused._compiled.values()
+    compiled = next(reversed(fused._compiled.values()))
     lowered = compiled.lowered
     found = problems_of(lowered)
     texts = [{"kind": _kind(problem), "problem": _plain(problem), "kernel": name} for name, problem in found.items()]

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from fractions import Fraction
 from math import exp, log, prod, sqrt
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,12 @@ from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.schedule.parts.grid_persistent import GridPersistent
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.schedule.predict import Prediction, predict
 from mlirfuse.schedule.problem import (
+    GridPersistentProblem,
     PersistentLoopProblem,
     Problem,
     RowReduction,
@@ -40,7 +43,7 @@ from mlirfuse.target import target_of
 
 RESULTS = tuple(
     Path(__file__).parent / "results" / f"{name}-h200.json"
-    for name in ("candidates", "candidates_later", "candidates_norms")
+    for name in ("candidates", "candidates_later", "candidates_norms", "candidates_survey")
 )
 NEAR = 1.25
 """Ratio of predicted to measured time, or its inverse, up to which a prediction is near."""
@@ -318,7 +321,10 @@ def _measured(entry: dict[str, Any], file: str) -> Measured | None:
 
 
 def _with_shapes(problem: Problem, shapes: Sequence[Sequence[int]]) -> Problem | None:
-    """The problem with the extent of its dynamic dimension, which the largest argument has; None if it has several."""
+    """The problem with the extents that were expected, as those of the call are, or else with that of its dynamic
+    dimension, which the largest argument has; None if it has several.
+    """
+    problem = replace(problem, extents=problem.expected, hints=())
     if None not in problem.extents:
         return problem
     if problem.extents.count(None) > 1:
@@ -332,6 +338,8 @@ def _problem(plain: dict[str, Any]) -> Problem:
     parts: dict[str, Any] = {name: _loop(plain[name]) for name in ("persistent_loop", "finer_loop") if plain.get(name)}
     if plain.get("transposed"):
         parts["transposed"] = TransposedProblem(**plain["transposed"])
+    if grid := plain.get("grid_persistent"):
+        parts["grid_persistent"] = GridPersistentProblem(**grid | {"dims": tuple(grid["dims"])})
     parts |= {name: _tuple(value) for name, value in plain.items() if isinstance(value, list)}
     parts["reduced"] = frozenset(plain["reduced"])
     parts["reductions"] = _reductions(plain.get("reductions", ()))
@@ -348,7 +356,9 @@ def _array(plain: dict[str, Any]) -> ArrayAccess:
 
 
 def _tuple(value: Any) -> Any:
-    """A list of JSON as the tuple that it was, and those inside of it."""
+    """A list of JSON as the tuple that it was, and those inside of it; a fraction of text."""
+    if isinstance(value, str):
+        return Fraction(value)
     return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
@@ -375,7 +385,10 @@ def _schedule(plain: dict[str, Any], layouts: Sequence[BlockedLayout]) -> Schedu
         tuples = {name: tuple(loop[name]) for name in ("dims", "second_stage_tile")}
         parts["persistent_loop"] = PersistentLoop(**loop | second | tuples)
     if transposed := plain.get("transposed"):
-        parts["transposed"] = TransposedTiles(**transposed | {"layout": layout(transposed["layout"])})
+        made = {"layout": layout(transposed["layout"]), "then": tuple(transposed.get("then", ()))}
+        parts["transposed"] = TransposedTiles(**transposed | made)
+    if grid := plain.get("grid_persistent"):
+        parts["grid_persistent"] = GridPersistent(**{name: _tuple(value) for name, value in grid.items()})
     parts["grid_order"] = tuple(plain.get("grid_order", ()))
     return Schedule(**plain | parts)
 

@@ -22,9 +22,10 @@ from mlirfuse.api.targets import INTERPRET, device_target
 from mlirfuse.builder.extents import Reordered
 from mlirfuse.builder.spec import ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
-from mlirfuse.compiler.compile import Compiled, Lowered, set_requests
+from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.context import make_context
 from mlirfuse.compiler.host_program import HostProgram
+from mlirfuse.compiler.requests import set_requests
 from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.device import cuda

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from mlirfuse.api.signature import Source
+from mlirfuse.api.signature import SMALL, Source
 from mlirfuse.builder.spec import ArgumentSpec, StaticSpec, TensorSpec
-from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.target import SECTOR
 
 Specs = tuple[ArgumentSpec, ...]
 Shape = tuple[int, ...] | None
@@ -88,7 +88,7 @@ def most_elements(specs: Specs) -> int:
 
 
 def behind_first(specs: Specs) -> frozenset[Source]:
-    """The run-time extents between first ones and short rows, as far as these are no whole accesses without them.
+    """The run-time extents between first ones and short rows, as far as these are no whole sectors without them.
 
     Extents that are equal to one of them by name are among them.
     """
@@ -98,11 +98,16 @@ def behind_first(specs: Specs) -> frozenset[Source]:
             continue
         shape = _expected(spec)
         for dim in range(len(shape) - 2, 0, -1):
-            if prod(shape[dim + 1 :]) * spec.dtype.bytes % WIDEST_ACCESS:
+            if prod(shape[dim + 1 :]) * spec.dtype.bytes % SECTOR:
                 chosen.add((position, dim))
     extents = run_time_extents(specs)
     names = {extent.name for extent in extents if extent.source in chosen}
     return frozenset(extent.source for extent in extents if extent.name in names)
+
+
+def short(specs: Specs) -> frozenset[Source]:
+    """The run-time extents of which a tile holds all."""
+    return frozenset(extent.source for extent in run_time_extents(specs) if 1 < extent.expected <= SMALL)
 
 
 def _expected(spec: TensorSpec) -> tuple[int, ...]:

@@ -3,17 +3,20 @@
 Kernels with run-time extents are right for all of them, but were chosen for those of the call that compiled them
 (`fuse.extent_hints`). A call whose extents are of another magnitude shares them unless others are predicted to be much
 faster; how many variants there are is bounded. What is reduced over run-time extents, and needed along these again,
-takes two passes over memory; a kernel for the numbers of a call may take one. And short rows become longer ones of
-whole accesses where the extents in front of them are numbers, as of images with channels first. So a few calls get such
-kernels. Rows and columns of products are numbers in the first call. Where a later call differs from it in one number,
-that one is known at run time from then on.
+takes two passes over memory; a kernel for the numbers of a call may take one. Short rows become longer ones of whole
+accesses where the extents in front of them are numbers, as of images with channels first. And a short extent that
+becomes the last one of a result is accessed in vectors where it is a number. So a few calls get such kernels. Rows and
+columns of products are numbers in the first call. Where a later call differs from it in one number, that one is known
+at run time from then on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from mlirfuse.analysis.kernels import host_function
+from mlir import ir
+
+from mlirfuse.analysis.kernels import body, host_function
 from mlirfuse.analysis.second_pass import needs_second_pass
 from mlirfuse.api.run_time_extents import (
     Magnitudes,
@@ -25,6 +28,7 @@ from mlirfuse.api.run_time_extents import (
     most_elements,
     run_time_extents,
     shapes_of,
+    short,
 )
 from mlirfuse.api.signature import Source
 from mlirfuse.builder.errors import NeedsStatic
@@ -112,7 +116,7 @@ class Pool:
             return frozenset()
         if self._may_save_a_pass(lowered, specs):
             return frozenset(extent.source for extent in run_time_extents(specs))
-        return behind_first(specs)
+        return behind_first(specs) | (short(specs) if _makes_innermost(lowered) else frozenset())
 
     def _may_save_a_pass(self, lowered: Lowered, specs: Specs) -> bool:
         """Whether kernels for extents as numbers may read memory once less.
@@ -236,9 +240,15 @@ def faster_by_numbers(lowered: Lowered, by_numbers: Lowered) -> str:
     return f"kernels for run-time extents are predicted to take {own / other:.1f} times as long"
 
 
+def _makes_innermost(lowered: Lowered) -> bool:
+    """Whether a run-time extent is the last one of a result of several dimensions."""
+    types = [ir.RankedTensorType(value.type) for value in body(host_function(lowered.module.operation))[-1].operands]
+    return any(type_.rank > 1 and type_.is_dynamic_dim(type_.rank - 1) for type_ in types)
+
+
 def _launch(lowered: Lowered) -> float:
     """Microseconds of a launch: what no kernel can save."""
-    return 1e6 * machine_of(lowered.target, lowered.device).graph_launch
+    return 1e6 * machine_of(lowered.target, lowered.device).next_launch
 
 
 def _extent(specs: Specs, source: Source) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,8 +16,7 @@ from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.compiler.predicted import Call, Predicted, Shapes, predicted
 from mlirfuse.compiler.read_host import host_program
-from mlirfuse.dialect.attributes import GRID_REDUCTION, LAUNCH, MIX_ORDER, SCHEDULES
-from mlirfuse.dialect.copies import COPIED_RESULTS
+from mlirfuse.dialect.attributes import LAUNCH
 from mlirfuse.dialect.module_target import set_target
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.lowering.ptx import spills
@@ -340,57 +339,6 @@ class Compiled:
         if not verbose:
             lines.append(f"{len(remarks)} remarks of passes: explain(verbose=True), or mlirfuse explain --verbose")
         return "\n".join(lines)
-
-
-def set_requests(
-    module: ir.Module,
-    schedules: Mapping[str, Schedule],
-    mix_order: str,
-    grid_reduction: str,
-    copies: Sequence[int],
-) -> None:
-    """Attaches the requests of the user, and of a call, to the host function.
-
-    Args:
-        module: the traced function.
-        schedules: by kernel name.
-        mix_order: `auto`, `fused` or `split`.
-        grid_reduction: the second stage of grid reductions, or `auto`.
-        copies: the results that must be arrays of their own.
-    """
-    if schedules:
-        set_schedules(module, schedules)
-    if mix_order != "auto":
-        set_mix_order(module, mix_order)
-    if grid_reduction != "auto":
-        set_grid_reduction(module, grid_reduction)
-    if copies:
-        set_copied_results(module, copies)
-
-
-def set_schedules(module: ir.Module, schedules: Mapping[str, Schedule]) -> None:
-    """Attaches the user's schedules, by kernel name, to the host function, where `fuse-segment` reads them."""
-    with module.context, ir.Location.unknown():
-        attribute = ir.DictAttr.get({name: schedule.attribute() for name, schedule in schedules.items()})
-        module.body.operations[0].attributes[SCHEDULES] = attribute
-
-
-def set_mix_order(module: ir.Module, request: str) -> None:
-    """Sets the attribute by which `fuse-mix-order-reduction` gets the user's choice, `fused` or `split`."""
-    with module.context:
-        module.body.operations[0].attributes[MIX_ORDER] = ir.StringAttr.get(request)
-
-
-def set_copied_results(module: ir.Module, results: Sequence[int]) -> None:
-    """Sets the attribute by which `fuse-copy-results` makes results arrays of their own."""
-    with module.context:
-        module.body.operations[0].attributes[COPIED_RESULTS] = ir.DenseI64ArrayAttr.get(list(results))
-
-
-def set_grid_reduction(module: ir.Module, request: str) -> None:
-    """Sets the attribute by which `fuse-assign-schedule` combines the partials of grid reductions."""
-    with module.context:
-        module.body.operations[0].attributes[GRID_REDUCTION] = ir.StringAttr.get(request)
 
 
 def _copy(module: ir.Module) -> ir.Module:

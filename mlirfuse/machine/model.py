@@ -179,6 +179,11 @@ class MachineModel:
         return int({4: self.cluster_sms_4, 8: self.cluster_sms_8}.get(cluster, 0.0)) or self.sms
 
     @property
+    def next_launch(self) -> float:
+        """Seconds of each kernel after the first in a replayed graph, as mlirfuse launches it."""
+        return self.dependent_launch or self.graph_launch
+
+    @property
     def dram_bytes_in_flight(self) -> float:
         """Bytes of loads in flight on each SM that keep device memory busy."""
         return self.dram_bandwidth * self.dram_loaded_latency / self.sms

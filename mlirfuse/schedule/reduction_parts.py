@@ -72,7 +72,7 @@ def least_microseconds(problem: Problem, machine: MachineModel) -> float:
     """What two kernels take at least, to read the data once and to start."""
     problem = with_extents(problem)
     nbytes = prod(extent or 1 for extent in problem.extents) * problem.read_bytes
-    return 1e6 * (nbytes / machine.dram_bandwidth + 2 * (machine.dependent_launch or machine.graph_launch))
+    return 1e6 * (nbytes / machine.dram_bandwidth + 2 * machine.next_launch)
 
 
 def _counts(problem: Problem, dim: int) -> Iterator[int]:

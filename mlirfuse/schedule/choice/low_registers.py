@@ -12,7 +12,7 @@ from mlirfuse.schedule.elementwise import elementwise_schedule
 from mlirfuse.schedule.grid.persistent import grid_persistent_schedules
 from mlirfuse.schedule.model.machine import BLOCK_THREADS
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.chunked import multi_pass_schedule, narrow_multi_pass_schedule
+from mlirfuse.schedule.rows.chunked import chunk_fits_registers, multi_pass_schedule, narrow_multi_pass_schedule
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
@@ -68,7 +68,9 @@ def _multi_pass(problem: Problem, target: Target) -> Iterator[Schedule]:
             yield multi_pass_schedule(narrow, target, threads=BLOCK_THREADS[0], vectors=1)
     for chunked in sorted(_chunkable(problem), key=lambda d: (d == problem.vector_dim, d)):
         for narrow in (problem, *narrower):
-            yield narrow_multi_pass_schedule(narrow, target, chunked, threads=BLOCK_THREADS[0])
+            schedule = narrow_multi_pass_schedule(narrow, target, chunked, threads=BLOCK_THREADS[0])
+            if chunk_fits_registers(schedule, narrow, target):  # else as much is spilled, in far more code
+                yield schedule
 
 
 def _reduces_all(problem: Problem) -> bool:

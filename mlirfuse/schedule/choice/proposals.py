@@ -16,7 +16,7 @@ from mlirfuse.schedule.grid.products import product_loops
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
-from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES
+from mlirfuse.schedule.model.machine import BLOCK_THREADS
 from mlirfuse.schedule.orders.candidates import ordered_candidates, window_candidates
 from mlirfuse.schedule.orders.flat import flat_schedules
 from mlirfuse.schedule.orders.grid import in_grid_orders
@@ -24,6 +24,7 @@ from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import column_tile_schedules, flat_rows, row_candidates
 from mlirfuse.schedule.rows.chunked import (
     MULTI_PASS_CLUSTERS,
+    chunk_fits_registers,
     multi_pass_schedule,
     narrow_multi_pass_schedule,
     shared_schedule,
@@ -102,14 +103,7 @@ def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
             for cluster in clusters
         ]
         found += [narrow_multi_pass_schedule(problem, target, d, threads=threads) for d in sorted(problem.reduced)]
-        yield from (schedule for schedule in found if _fits_registers(schedule, problem, target))
-
-
-def _fits_registers(schedule: Schedule, problem: Problem, target: Target) -> bool:
-    """Whether a thread's partial results and what it reads of a chunk fit its registers."""
-    each = sum(part.bytes for part in problem.reductions) + problem.read_bytes
-    registers = min(target.max_registers_per_thread, target.registers_per_sm // schedule.layout.threads)
-    return schedule.layout.elements_per_thread * each <= registers * REGISTER_BYTES
+        yield from (schedule for schedule in found if chunk_fits_registers(schedule, problem, target))
 
 
 def loops(problem: Problem, target: Target) -> Iterator[Schedule]:

@@ -37,6 +37,11 @@ arrive together."""
 JOINING = 0.5
 """Share of what clusters add to a launch that they add to each wave of blocks too: blocks of one start together."""
 
+LAST_BLOCK_MESSAGES = 2
+"""Messages, one after the other, by which the last block of a grid learns that it is: a block's partial results have to
+be seen by all before it counts itself, and the count has to be back before the last one reads them
+(`benchmarks/results/candidates_survey-h200.json`)."""
+
 SPECIAL_INSTRUCTIONS = 4
 """Instructions that a thread waits for a special function as long as for."""
 

@@ -110,7 +110,7 @@ def price(work: Work, machine: MachineModel) -> Prediction:
     written = max(work.l2_written / machine.l2_write_bandwidth, work.l2_again / machine.l2_read_bandwidth)
     l2 = work.l2_read / machine.l2_read_bandwidth + written
     functions = work.special / machine.special_per_sm + work.double / machine.f64_fma_per_sm
-    launch = machine.dependent_launch or machine.graph_launch
+    launch = machine.next_launch
     first = machine.graph_launch if work.grid_barriers else launch  # a grid that is resident as a whole waits for it
     return Prediction(
         dram=0.0 if recent else US * (work.read + work.written) / machine.dram_bandwidth,

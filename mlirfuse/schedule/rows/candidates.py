@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -68,8 +69,12 @@ flat tiles are single elements, each of less code."""
 FEWEST_ELEMENTS = 16
 """Elements of a thread below which a tile has too few loads under way for its exchanges."""
 
-WAYS = ((8, 1), (8, 2), (8, 4), (8, 8), (16, 8), (32, 8))
-"""Warps of a block and blocks of a cluster."""
+COLUMN_WAYS = ((2, 1), (4, 1), (8, 1), (8, 2), (8, 4), (8, 8), (16, 8), (32, 8))
+"""Warps of a block and blocks of a cluster that has a tile of columns."""
+
+COLUMN_VECTORS = (1, 2)
+"""Parts of the widest access that threads of such a tile have, of 4 bytes or more: threads with fewer columns merge
+fewer results, in more accesses."""
 
 
 def row_candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
@@ -264,10 +269,12 @@ def column_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedule
     if any(problem.extents[d] is None for d in problem.reduced):
         return
     narrowest = min((a.bytes for a in problem.arrays if problem.vector_dim in a.dims), default=element_bytes(problem))
+    widths = {max(1, problem.vector // part) for part in COLUMN_VECTORS if problem.vector * narrowest >= 4 * part}
     # Rows of a tile are two sectors of the narrowest array or more, as device memory has them together.
-    for across in (max(1, nbytes // narrowest // problem.vector) for nbytes in (2 * SECTOR, LINE)):
-        for warps, cluster in WAYS:
-            split = Split(warps, cluster, problem.vector, across=across)
+    for vector, nbytes in product(sorted(widths or {problem.vector}, reverse=True), (2 * SECTOR, LINE)):
+        across = max(1, nbytes // narrowest // vector)
+        for warps, cluster in COLUMN_WAYS:
+            split = Split(warps, cluster, vector, across=across)
             fill = spread_row(problem, split)
             if cluster > target.max_cluster or fill is None:
                 continue

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import SHARED_RESERVE
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -105,3 +106,10 @@ def _even(covered: int, extent: int | None, vector: int) -> int:
         return min(covered, extent or covered)
     size, rest = divmod(extent, -(-extent // covered))
     return covered if rest or size % vector else size
+
+
+def chunk_fits_registers(schedule: Schedule, problem: Problem, target: Target) -> bool:
+    """Whether a thread's partial results and what it reads of a chunk fit its registers."""
+    each = sum(part.bytes for part in problem.reductions) + problem.read_bytes
+    registers = min(target.max_registers_per_thread, target.registers_per_sm // schedule.layout.threads)
+    return schedule.layout.elements_per_thread * each <= registers * REGISTER_BYTES

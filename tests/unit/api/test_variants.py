@@ -150,9 +150,29 @@ def test_images_of_many_sizes_share_a_kernel_for_any() -> None:
     assert found[-1] is found[-2]
 
 
-def test_rows_of_whole_accesses_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_whole_sectors_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variants, "faster_by_numbers", lambda *_: pytest.fail("a trial"))
-    images(mf.fuse(scale_channels, target="sm_90a"), 64, 64, 56, 56)
+    images(mf.fuse(scale_channels, target="sm_90a"), 64, 64, 48, 48)
+
+
+def turned(fused: Any, *shape: int) -> Any:
+    """What a call compiles the function to."""
+    arrays = [np.zeros(shape, np.float16), np.zeros(shape, np.float32)]
+    return fused._compile(lambda extents: numpy_specs(arrays, extents, ["x", "y"]), HOPPER)
+
+
+def test_a_short_extent_that_becomes_the_last_is_a_number_where_that_is_predicted_to_be_faster() -> None:
+    fused = mf.fuse(lambda x, y: mf.maximum(mf.permute_dims(x * 2 - y, (2, 1, 3, 0)), 0), target="sm_90a")
+    found = turned(fused, 8, 12, 196, 200)
+    assert "kernels for run-time extents are predicted to take" in found.lowered.notes[-1]
+    assert turned(fused, 8, 12, 196, 200) is found
+    assert turned(fused, 16, 12, 196, 200) is not found
+
+
+def test_a_long_extent_that_becomes_the_last_is_known_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "faster_by_numbers", lambda *_: pytest.fail("a trial"))
+    fused = mf.fuse(lambda x, y: (x * 2 - y).T, target="sm_90a")
+    assert turned(fused, 4096, 512) is turned(fused, 5000, 512)
 
 
 def test_the_interpreter_has_no_kernels_for_numbers() -> None:

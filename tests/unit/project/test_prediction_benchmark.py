@@ -32,6 +32,8 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         (1, False, 0.73, 0.305, 0.5, 1.085),
         (2, True, 0.86, 0.16, 0.75, 1.045),
         (2, False, 0.84, 0.17, 0.7, 1.055),
+        (3, True, 0.83, 0.26, 0.46, 1.045),
+        (3, False, 0.84, 0.25, 0.48, 1.045),
     ],
 )
 def test_predictions_are_as_near_as_they_were(

@@ -17,6 +17,7 @@ from mlirfuse.schedule.predict.facts import (
     ACCESS_INSTRUCTIONS,
     DIVIDE_INSTRUCTIONS,
     INDEPENDENT,
+    LAST_BLOCK_MESSAGES,
     SPECIAL_INSTRUCTIONS,
     STEP_INSTRUCTIONS,
     THREAD_INSTRUCTIONS,
@@ -92,7 +93,7 @@ def _combining(work: Work, schedule: Schedule, problem: Problem, extents: tuple[
     nbytes = members * columns * own.carried_bytes
     readers = work.blocks if own.visits > 1 else work.blocks // members
     work.grid_barriers = int(members > 1 and own.visits > 1)
-    work.messages = int(members > 1 and own.visits == 1)
+    work.messages = LAST_BLOCK_MESSAGES * (members > 1 and own.visits == 1)
     work.reads = ceil(members / layout.repeat_stride(part.partial_dim(layout)))
     work.serial = nbytes * ceil(readers / work.sms)
     work.l2_read += nbytes * readers

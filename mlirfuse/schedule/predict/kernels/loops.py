@@ -22,6 +22,7 @@ from mlirfuse.schedule.predict.counts.windows import add_sliding_elements, add_s
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import (
     DIVIDE_INSTRUCTIONS,
+    LAST_BLOCK_MESSAGES,
     PERIOD_INSTRUCTIONS,
     RESTART_INSTRUCTIONS,
     STEP_INSTRUCTIONS,
@@ -139,5 +140,5 @@ def _second_stage(
         each = own.elements_per_thread * loop.accumulator_bytes * shared_out(own.warps[first], own.lanes[first])
         work.gathered = work.reads * own.threads * each
     work.grid_barriers = int(plan.grid_reduction == "grid_sync")
-    work.messages = int(alone)
+    work.messages = LAST_BLOCK_MESSAGES * alone
     work.kernels = 2 if plan.grid_reduction == "second_kernel" else 1
