@@ -106,7 +106,7 @@ class Pool:
         shapes = shapes_of(specs)
         nearest, own = self._nearest(shapes), KernelTimes(lowered).compiled_now()
         shared = nearest.predicted(shapes).microseconds
-        if shared > OWN * own and shared - own > _launch(lowered):
+        if shared > OWN * own and shared - own > _least_saved(lowered):
             return None, f"kernels for other extents are predicted to take {shared / own:.1f} times as long"
         return self._decide(specs, nearest), ""
 
@@ -149,7 +149,7 @@ class Pool:
         if len(self.known) >= MOST_VARIANTS:
             return self._decide(specs, nearest)
         found = nearest.predicted(shapes)
-        least = found.roofline_us + _launch(nearest.lowered)
+        least = found.roofline_us + _least_saved(nearest.lowered)
         return self._decide(specs, nearest) if found.microseconds <= OWN * least else None
 
     def _decide(self, specs: Specs, compiled: Compiled) -> Compiled:
@@ -235,7 +235,7 @@ def faster_by_numbers(lowered: Lowered, by_numbers: Lowered) -> str:
     empty where these are equal.
     """
     own, other = KernelTimes(lowered).compiled_now(), KernelTimes(by_numbers).compiled_now()
-    if own <= RESOLUTION * other or own - other <= _launch(lowered):
+    if own <= RESOLUTION * other or own - other <= _least_saved(lowered):
         return ""
     return f"kernels for run-time extents are predicted to take {own / other:.1f} times as long"
 
@@ -246,9 +246,9 @@ def _makes_innermost(lowered: Lowered) -> bool:
     return any(type_.rank > 1 and type_.is_dynamic_dim(type_.rank - 1) for type_ in types)
 
 
-def _launch(lowered: Lowered) -> float:
-    """Microseconds of a launch: what no kernel can save."""
-    return 1e6 * machine_of(lowered.target, lowered.device).next_launch
+def _least_saved(lowered: Lowered) -> float:
+    """Microseconds that other kernels have to save, at least: two launches."""
+    return 2e6 * machine_of(lowered.target, lowered.device).next_launch
 
 
 def _extent(specs: Specs, source: Source) -> int:

@@ -94,7 +94,7 @@ SCHEDULES = declare(
     DICTIONARY,
     _HOST,
     "The schedules that the user asked for, by kernel.",
-    set_by="compiler/compile",
+    set_by="compiler/requests",
     read_by="fuse-segment, fuse-fold-empty",
 )
 MIX_ORDER = declare(
@@ -102,7 +102,7 @@ MIX_ORDER = declare(
     STRING,
     _HOST,
     "`split` keeps the kernels of a mix-order reduction apart; `fused` makes it an error where they must stay apart.",
-    set_by="compiler/compile",
+    set_by="compiler/requests",
     read_by="fuse-mix-order-reduction, fuse-join-kernels, fuse-fold-empty",
 )
 GRID_REDUCTION = declare(
@@ -110,7 +110,7 @@ GRID_REDUCTION = declare(
     one_of("grid_sync", "last_block", "second_kernel", "atomics"),
     _HOST,
     "How all kernels combine the partials of grid reductions.",
-    set_by="compiler/compile",
+    set_by="compiler/requests",
     read_by="fuse-assign-schedule, fuse-mix-order-reduction, fuse-join-kernels, fuse-fold-empty",
 )
 _TRIED, _TRIED_BY = "Schedules that were tried and spilled, in order, by kernel.", "passes/kernels/schedule_attempts"

@@ -5,8 +5,10 @@ Arrays that are contiguous along different dimensions are read and written in sq
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import prod
+from types import MappingProxyType
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
@@ -36,6 +38,10 @@ SIDE = 64
 """Elements of a tile's row, if these are a line: smaller tiles have too few loads under way."""
 
 
+Repeats = Mapping[int, int]
+"""Vectors of a thread along some dimensions."""
+
+
 def elementwise_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
     """With vectors of every width, blocks of a few sizes, and with and without tiles transposed in shared memory.
 
@@ -54,7 +60,7 @@ def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:
             most_read = most_read_bytes(threads, target)
             if transposed := transposed_schedule(narrow, threads, MOST_READ_BYTES):
                 yield transposed
-            if repeats := _unpadded_repeats(narrow, most_read):
+            for repeats in _unpadded_repeats(narrow, most_read):
                 yield elementwise_schedule(narrow, threads=threads, vectors=1, most_read=most_read, repeats=repeats)
             for vectors in VECTORS if problem.transposed is None else (1,):
                 if vectors == 1 or vectors * vector * tap_bytes(problem) <= most_read:
@@ -62,17 +68,29 @@ def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:
             yield from sliding_schedules(narrow, threads, most_read, target)
 
 
-def _unpadded_repeats(problem: Problem, most_read: int) -> int:
-    """Vectors of a thread along a row that fewer lanes than a warp has cover exactly; 0 where a warp's lanes do so, or
-    where a thread would read too much, or lanes less than a sector.
+def _unpadded_repeats(problem: Problem, most_read: int) -> Iterator[Repeats]:
+    """Vectors of a thread along a row that fewer lanes than a warp has cover exactly, where a warp's lanes do not; and
+    rows of a thread, of few that are no power of two. A thread does not read too much, nor lanes less than a sector.
     """
-    extent = problem.extents[problem.vector_dim]
+    row = problem.vector_dim
+    extent = problem.extents[row]
     if extent is None or extent % problem.vector or problem.transposed is not None:
-        return 0
+        return
     vectors = extent // problem.vector
-    lanes = vectors & -vectors
-    fits = problem.vector * (vectors // lanes) * tap_bytes(problem) <= most_read
-    return vectors // lanes if vectors // lanes > 1 and vectors < WARP and fits and lanes >= FEWEST_LANES else 0
+    if vectors >= WARP or vectors & -vectors < FEWEST_LANES:
+        return
+    along, outer = {row: _odd(vectors)}, [d for d, n in enumerate(problem.extents) if d != row and n != 1]
+    if outer and (rows := problem.extents[outer[-1]]) is not None and rows < WARP:
+        along[outer[-1]] = _odd(rows)
+    for repeats in ({row: along[row]}, along):
+        held = prod(repeats.values())
+        if held > 1 and problem.vector * held * tap_bytes(problem) <= most_read:
+            yield repeats
+
+
+def _odd(extent: int) -> int:
+    """The largest odd factor of an extent."""
+    return extent // (extent & -extent)
 
 
 def most_read_bytes(threads: int, target: Target) -> int:
@@ -87,7 +105,7 @@ def elementwise_schedule(
     threads: int = BLOCK_THREADS[0],
     vectors: int = 1,
     most_read: int = MOST_READ_BYTES,
-    repeats: int = 1,
+    repeats: Repeats = MappingProxyType({}),
 ) -> Schedule:
     """Vectors of a thread, threads along the contiguous dimension first and then outwards.
 
@@ -99,14 +117,15 @@ def elementwise_schedule(
         threads: of a block.
         vectors: of a thread.
         most_read: bytes that a thread reads at most, unless one element of each array is more.
-        repeats: vectors of a thread along the contiguous dimension, whose lanes are as many fewer.
+        repeats: vectors of a thread along some dimensions, whose lanes are as many fewer.
     """
     vector = problem.vector
     while vector > 1 and vector * tap_bytes(problem) > most_read:
         vector //= 2
     fill = LayoutBuilder(problem.extents, problem.vector_dim, vector)
     across = problem.transposed.dim if problem.transposed else None
-    fill.repeats[problem.vector_dim] = repeats
+    for d, n in repeats.items():
+        fill.repeats[d] = n
     outwards = [d for d in reversed(range(problem.rank)) if d not in (problem.vector_dim, across)]
     order = [problem.vector_dim, *outwards]
     if across is not None:

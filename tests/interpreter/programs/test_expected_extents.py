@@ -98,7 +98,7 @@ def test_variants_of_a_function_are_right() -> None:
     fused = mf.fuse(column_norm, target=FEW_SMS, fusion="off")
     rng = np.random.default_rng(1)
     variants = {}
-    for rows in (2, 1 << 18, 30):
+    for rows in (2, 1 << 18, 5):
         array = np.lib.stride_tricks.as_strided(np.zeros(4, np.float32), (rows, 96), (384, 4), writeable=False)
         compiled = fused._compile(lambda extents, array=array: numpy_specs([array], extents, "x"), FEW_SMS)
         variants[id(compiled)] = compiled

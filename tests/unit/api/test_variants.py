@@ -163,10 +163,10 @@ def turned(fused: Any, *shape: int) -> Any:
 
 def test_a_short_extent_that_becomes_the_last_is_a_number_where_that_is_predicted_to_be_faster() -> None:
     fused = mf.fuse(lambda x, y: mf.maximum(mf.permute_dims(x * 2 - y, (2, 1, 3, 0)), 0), target="sm_90a")
-    found = turned(fused, 8, 12, 196, 200)
+    found = turned(fused, 8, 12, 1960, 200)
     assert "kernels for run-time extents are predicted to take" in found.lowered.notes[-1]
-    assert turned(fused, 8, 12, 196, 200) is found
-    assert turned(fused, 16, 12, 196, 200) is not found
+    assert turned(fused, 8, 12, 1960, 200) is found
+    assert turned(fused, 16, 12, 1960, 200) is not found
 
 
 def test_a_long_extent_that_becomes_the_last_is_known_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
