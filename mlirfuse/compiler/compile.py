@@ -91,14 +91,18 @@ class Lowered:
 
         Args:
             choose_again: whether to assemble the kernels, where there is an assembler, and to choose another schedule
-                for those that spill. Kernels for a GPU are assembled in any case, and cached.
+                for those that spill, or to split them. Kernels for a GPU are assembled in any case, and cached.
 
         Raises:
             PassError: a requested schedule is illegal.
             CompileError: the backend, or the assembler, refuses a kernel.
         """
-        compilation = _Compilation(self)
-        return without_spills(compilation) if choose_again else without_spills(compilation, lambda _: [])
+        if not choose_again:
+            return without_spills(_Compilation(self), lambda _: [])
+        from mlirfuse.compiler.split_kernels import with_split_kernels  # which needs this module
+
+        found = without_spills(_Compilation(self))
+        return with_split_kernels(self, found, lambda lowered: without_spills(_Compilation(lowered)))
 
     def compile_to_interpret(self) -> Compiled:
         """As `compile`, without an assembler; verified after every pass, with the module that the interpreter runs.

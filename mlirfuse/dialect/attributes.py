@@ -113,6 +113,14 @@ GRID_REDUCTION = declare(
     set_by="compiler/requests",
     read_by="fuse-assign-schedule, fuse-mix-order-reduction, fuse-join-kernels, fuse-fold-empty",
 )
+SPLIT_KERNELS = declare(
+    "split_kernels",
+    array_of("strings", ir.StringAttr),
+    _HOST,
+    "Kernels that get kernels of their own for their first reductions: as one, all schedules near the fastest spill.",
+    set_by="compiler/split_kernels",
+    read_by="fuse-split-reductions",
+)
 _TRIED, _TRIED_BY = "Schedules that were tried and spilled, in order, by kernel.", "passes/kernels/schedule_attempts"
 ATTEMPTS = declare("attempts", DICTIONARY, _HOST, _TRIED, set_by=_TRIED_BY, read_by=_TRIED_BY)
 _ROWS = "A sum of products is a reduction over rows."

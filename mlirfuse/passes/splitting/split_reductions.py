@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, prod
@@ -14,6 +15,7 @@ from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import least_of_two, reduction_microseconds
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
+from mlirfuse.dialect.attributes import SPLIT_KERNELS
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
@@ -38,7 +40,8 @@ class FuseSplitReductions(Pass):
     it faster in a kernel of its own, and another kernel reads the data again. Both kernels compute elementwise ops that
     both need. What is left is split again where that is faster still. Declines where a schedule is given, and where one
     kernel is predicted to take no longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known
-    at run time only. A kernel for which there is no schedule is split in any case.
+    at run time only. A kernel for which there is no schedule is split in any case, and so is one that
+    `fuse.split_kernels` names: the assembler has shown that it spills with all fast schedules.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<67108864xf32>) -> tensor<67108864xf32>      // x * rsqrt(sum(x * x))
@@ -61,20 +64,24 @@ class FuseSplitReductions(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for host in list(functions(module)):
+            asked = _asked(host)
             for call, kernel in launches(module, host).items():
-                while (reason := _obstacle(host, kernel) or self._loss(module, host, kernel)) is None:
+                while (reason := _obstacle(host, kernel) or self._loss(module, host, kernel, asked)) is None:
+                    asked.discard(symbol(kernel))
                     firsts, call = _split_of(call, kernel).split()  # what is left may be split again
                     FuseHintExtents().run(module, Remarks())
                     for first in firsts:
                         remarks.applied(self, f"{symbol(first)} reduces what {symbol(kernel)} uses", kernel)
                 remarks.declined(self, reason, kernel)
 
-    def _loss(self, module: ir.Operation, host: ir.Operation, kernel: ir.Operation) -> str | None:
+    def _loss(
+        self, module: ir.Operation, host: ir.Operation, kernel: ir.Operation, asked: Collection[str]
+    ) -> str | None:
         """Why a kernel should not be two, or None."""
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
         together = inf
-        if not self.always:
+        if not self.always and symbol(kernel) not in asked:
             with suppress(ScheduleError):  # no schedule fits the kernel whole
                 together = _microseconds(kernel, target, machine)
             least = _least_microseconds(kernel, machine)
@@ -84,7 +91,7 @@ class FuseSplitReductions(Pass):
         try:
             same, call, second = launch_in(copy, host, kernel)
             firsts, _ = _split_of(call, second).split()
-            if self.always:
+            if self.always or symbol(kernel) in asked:
                 return None
             FuseHintExtents().run(copy, Remarks())  # what is left reads results that have no hints yet
             apart = sum(_microseconds(first, target, machine) for first in firsts)
@@ -100,6 +107,15 @@ class FuseSplitReductions(Pass):
         if apart * RESOLUTION >= together:
             return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
         return None
+
+
+def _asked(host: ir.Operation) -> set[str]:
+    """The kernels that are to be split whatever is predicted; the attribute that says so is taken away."""
+    if SPLIT_KERNELS not in host.attributes:
+        return set()
+    names = {ir.StringAttr(name).value for name in ir.ArrayAttr(host.attributes[SPLIT_KERNELS])}
+    del host.attributes[SPLIT_KERNELS]
+    return names
 
 
 def _split_of(call: ir.Operation, kernel: ir.Operation) -> KernelSplit:

@@ -13,8 +13,7 @@ from math import inf
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.schedule.choice.proposals import block_proposals, loops, proposals
-from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
+from mlirfuse.schedule.choice.proposals import block_proposals, combined, loops, proposals
 from mlirfuse.schedule.predict.counts.space import held_registers, with_extents
 from mlirfuse.schedule.predict.predict import predict
 from mlirfuse.schedule.predict.prediction import Prediction
@@ -85,8 +84,7 @@ def _chosen(problem: Problem, target: Target, grid_reduction: str, machine: Mach
         for proposal in block_proposals(problem, target):
             equals.add(proposal.schedule, predictions.of(proposal.schedule))
     for loop in loops(problem, target):
-        for stage in second_stages(loop, grid_reduction):
-            schedule = with_grid_reduction(loop, stage, target)
+        for schedule in combined(loop, problem, target, grid_reduction):
             prediction = predictions.of(schedule)
             equals.add(schedule, prediction)
             if prediction.loop_microseconds > equals.most:  # no second stage makes this loop one of the fastest

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlirfuse.schedule.elementwise import elementwise_schedules
 from mlirfuse.schedule.grid.candidates import row_loops
@@ -16,7 +16,8 @@ from mlirfuse.schedule.grid.products import product_loops
 from mlirfuse.schedule.grid.second_stage import second_stages, with_grid_reduction
 from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
-from mlirfuse.schedule.model.machine import BLOCK_THREADS
+from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES
+from mlirfuse.schedule.model.residency import allocated, registers_left, resident_blocks
 from mlirfuse.schedule.orders.candidates import ordered_candidates, window_candidates
 from mlirfuse.schedule.orders.flat import flat_schedules
 from mlirfuse.schedule.orders.grid import in_grid_orders
@@ -34,6 +35,9 @@ from mlirfuse.schedule.rows.streamed import streamed_schedules
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
+COMPENSATED = 2
+"""Registers beside each accumulator of sums that are compensated: the sum of the periods before, and what it lacks."""
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -49,9 +53,25 @@ def proposals(problem: Problem, target: Target, grid_reduction: str = "auto") ->
     Partials of persistent loops are combined as is asked; `auto` is all of `second_stages`.
     """
     yield from block_proposals(problem, target)
-    for schedule in loops(problem, target):
-        for stage in second_stages(schedule, grid_reduction):
-            yield Proposal("loop", with_grid_reduction(schedule, stage, target))
+    for loop in loops(problem, target):
+        for schedule in combined(loop, problem, target, grid_reduction):
+            yield Proposal("loop", schedule)
+
+
+def combined(loop: Schedule, problem: Problem, target: Target, grid_reduction: str) -> Iterator[Schedule]:
+    """A persistent loop with each second stage that is asked for.
+
+    Where a block compensates sums, fewer blocks leave its threads the registers for that.
+    """
+    for stage in second_stages(loop, grid_reduction):
+        schedule = with_grid_reduction(loop, stage, target)
+        if schedule.loop_part.compensates and problem.persistent_loop is not None:
+            threads, elements = loop.layout.threads, loop.layout.elements_per_thread
+            registers = registers_left(threads, loop.blocks_per_sm, target)
+            registers += COMPENSATED * elements * problem.persistent_loop.accumulator_bytes // REGISTER_BYTES
+            blocks = max(1, resident_blocks(threads, allocated(registers), target))
+            schedule = with_grid_reduction(replace(loop, blocks_per_sm=blocks), stage, target)
+        yield schedule
 
 
 def block_proposals(problem: Problem, target: Target) -> Iterator[Proposal]:

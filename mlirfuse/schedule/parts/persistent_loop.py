@@ -103,6 +103,11 @@ class PersistentLoop:
     slices: int = 1
 
     @property
+    def compensates(self) -> bool:
+        """Whether a block adds up its periods' sums itself, with what additions lose."""
+        return self.period > 0 and self.grid_reduction == "second_kernel"
+
+    @property
     def sharing(self) -> int:
         """Blocks that share the tiles of a slice, for `second_kernel`; each leaves a partial of the slice."""
         return self.blocks // self.slices

@@ -208,3 +208,39 @@ func.func private @deep_0(%arg0: tensor<732x16x2048xf32>, %arg1: tensor<1x16x1xf
   } -> tensor<732x16x2048xf32>
   return %11 : tensor<732x16x2048xf32>
 }
+
+// -----
+
+#rows = affine_map<(a, b) -> (a, b)>
+#row = affine_map<(a, b) -> (a, 0)>
+// Rows that blocks hold stay whole by prediction; a kernel that is named is split once.
+// CHECK-LABEL: func.func @named(
+// CHECK-NOT: fuse.split_kernels
+// CHECK: call @named_0_reductions(
+// CHECK: call @named_0(
+func.func @named(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32> attributes {fuse.split_kernels = ["named_0"]} {
+  %0 = call @named_0(%x) : (tensor<4096x1024xf32>) -> tensor<4096x1024xf32>
+  return %0 : tensor<4096x1024xf32>
+}
+// expected-remark @below {{named_0_reductions reduces what named_0 uses}}
+// expected-remark @below {{nothing along what it reduces waits for a reduction}}
+func.func private @named_0(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4096x1xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4096x1xf32>) -> tensor<4096x1xf32>
+  %sum = linalg.generic {indexing_maps = [#rows, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4096x1024xf32>) outs(%init : tensor<4096x1xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4096x1xf32>
+  %f = tensor.empty() : tensor<4096x1024xf32>
+  %y = linalg.generic {indexing_maps = [#rows, #row, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<4096x1024xf32>, tensor<4096x1xf32>) outs(%f : tensor<4096x1024xf32>) {
+  ^bb0(%a: f32, %s: f32, %out: f32):
+    %v = arith.mulf %a, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<4096x1024xf32>
+  return %y : tensor<4096x1024xf32>
+}

@@ -1,0 +1,62 @@
+"""Compiling a function again whose kernels became slow as their schedules spilled: with these kernels split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import host_function
+from mlirfuse.compiler.compile import Compiled, Lowered
+from mlirfuse.compiler.predicted import PredictedKernel
+from mlirfuse.dialect.attributes import SPLIT_KERNELS
+from mlirfuse.schedule.predict import predict
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+
+SLOWER = 1.25
+"""Ratio of the time of the schedule that was kept to that of the first choice, from which a kernel is split."""
+
+
+def with_split_kernels(lowered: Lowered, compiled: Compiled, compile_: Callable[[Lowered], Compiled]) -> Compiled:
+    """What a function is compiled to where its slow kernels are split, if that is predicted to be faster.
+
+    A kernel is whole where its fastest schedule is predicted to beat two kernels. That says nothing of what is left
+    once the assembler has shown that this schedule spills.
+
+    Args:
+        lowered: the traced function.
+        compiled: what it was compiled to; returned where no kernel is slow, or the others are not faster.
+        compile_: compiles a function, and gives kernels that spill other schedules.
+    """
+    slow = [name for name, tried in compiled.attempts.items() if not all(attempt.refused for attempt in tried)]
+    if not slow:
+        return compiled
+    found = compiled.predicted()
+    first = {name: compiled.attempts[name][0].schedule for name in slow}
+    slow = [kernel.name for kernel in found.kernels if kernel.name in first and _is_slow(kernel, first[kernel.name])]
+    if not slow:
+        return compiled
+    other = compile_(_split(lowered, slow))
+    if len(other.program.launches) == len(compiled.program.launches):
+        return compiled
+    return other if other.predicted().microseconds < found.microseconds else compiled
+
+
+def _is_slow(kernel: PredictedKernel, first: Schedule) -> bool:
+    """Whether the schedule that was kept takes much longer than the first choice, and than the launch of a kernel."""
+    if not isinstance(kernel.sized, Problem) or not kernel.sized.reduced:
+        return False
+    fastest, kept = predict(first, kernel.sized, kernel.machine).microseconds, kernel.prediction.microseconds
+    return kept > SLOWER * fastest and kept - fastest > 1e6 * kernel.machine.next_launch
+
+
+def _split(lowered: Lowered, names: list[str]) -> Lowered:
+    """The function with an attribute that has some kernels split."""
+    module = lowered.module_with({})
+    with module.context:
+        host_function(module.operation).attributes[SPLIT_KERNELS] = ir.ArrayAttr.get(
+            list(map(ir.StringAttr.get, names))
+        )
+    return replace(lowered, module=module, _at_kernels=[])

@@ -1,0 +1,56 @@
+"""Kernels whose fast schedules spill are split where that is predicted to be faster; an assembler says what the test
+wants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlirfuse as mf
+from mlirfuse.compiler.compile import Compiled, Lowered
+from mlirfuse.compiler.feedback import without_spills
+from mlirfuse.compiler.split_kernels import with_split_kernels
+from tests.unit.compiler.test_feedback import Assembler
+
+ROWS, COLUMNS = 12500, 256
+SPILLS = [112, 104, 96, 88, 80, 72, 64]
+"""Bytes that the schedules of a kernel spill, in the order in which they are tried: the last of them least."""
+
+
+def standardised(x: Any) -> Any:
+    """Of columns so long that a cluster's registers hold few of them."""
+    centred = mf.maximum(x, 0) - mf.sum(mf.exp(x), axis=0, keepdims=True)
+    return centred / mf.sqrt(mf.mean(centred * centred, axis=0, keepdims=True))
+
+
+def lowered(rows: int = ROWS) -> Lowered:
+    return mf.fuse(standardised, target="sm_90a").lower(mf.TensorSpec((rows, COLUMNS), mf.float32))
+
+
+def compiled_with(function: Lowered, assembler: Assembler) -> tuple[Compiled, Compiled]:
+    """What it is compiled to before slow kernels are split, and after."""
+
+    def compile_(each: Lowered) -> Compiled:
+        return without_spills(each._compile, assembler)
+
+    found = compile_(function)
+    return found, with_split_kernels(function, found, compile_)
+
+
+def test_a_kernel_whose_fast_schedules_spill_is_split() -> None:
+    before, after = compiled_with(lowered(), Assembler({"standardised_0_kernel": SPILLS}))
+    assert list(before.schedules) == ["standardised_0"]
+    assert "standardised_0_reductions" in after.schedules
+    assert after.predicted().microseconds < before.predicted().microseconds / 1.25
+    assert "standardised_0_reductions" in after.as_text("tile")
+
+
+def test_without_spills_a_kernel_stays_whole() -> None:
+    before, after = compiled_with(lowered(), Assembler({}))
+    assert after is before
+
+
+def test_a_kernel_that_has_as_fast_a_schedule_stays_whole() -> None:
+    before, after = compiled_with(lowered(64), Assembler({"standardised_0_kernel": [24]}))
+    assert before.attempts
+    assert after is before
