@@ -49,13 +49,8 @@ def change_signature(
     for number in reversed(range(len(block.arguments))):
         if number not in used:
             block.erase_argument(number)
-    arguments = list(block.arguments)
-    kernel_type = ir.FunctionType.get([a.type for a in arguments], [v.type for v in returned])
-    kernel.attributes["function_type"] = ir.TypeAttr.get(kernel_type)
     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes[number]) for number in used])
-    space, _ = kernel_space(kernel)
-    extents = result_extents(space, arguments, returned, kernel)
-    kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
+    renew_type(kernel)
     with ir.InsertionPoint(call), call.location:
         new = func.CallOp([v.type for v in returned], symbol(kernel), [operands[number] for number in used])
     results = dict(zip(returned, new.results, strict=True))
@@ -64,6 +59,20 @@ def change_signature(
             result.replace_all_uses_with(results[value])
     erase(call)
     return new.operation
+
+
+def renew_type(kernel: ir.Operation) -> None:
+    """Gives a kernel the type, and the extents of results, of what its body takes and returns.
+
+    Raises:
+        PassError: a dynamic extent of a result is not the extent of any argument.
+        ScheduleError: its ops share no iteration space.
+    """
+    arguments, returned = list(kernel.regions[0].blocks[0].arguments), list(body(kernel)[-1].operands)
+    kernel_type = ir.FunctionType.get([a.type for a in arguments], [v.type for v in returned])
+    kernel.attributes["function_type"] = ir.TypeAttr.get(kernel_type)
+    extents = result_extents(kernel_space(kernel)[0], arguments, returned, kernel)
+    kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
 
 
 def default_attributes() -> dict[str, ir.Attribute]:

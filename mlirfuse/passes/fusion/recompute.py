@@ -19,14 +19,14 @@ from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.analysis.segments.operations import separated
 from mlirfuse.dialect.attributes import GRID_REDUCTION, KERNEL, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
-from mlirfuse.errors import ScheduleError
+from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.fusion.recomputed_values import ends_of, expression, is_argument, let_reduce
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passes.splitting.split_time import split_microseconds
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values, replaced_if
-from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
+from mlirfuse.tiling.kernel_signature import change_signature, default_attributes, renew_type
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _losses(exchanges: Mapping[str, _Exchange], microseconds: Callable[[ir.Opera
     if gains:
         try:
             stored = _stored([exchanges[reader] for reader in gains], microseconds)
-        except ScheduleError as error:
+        except (PassError, ScheduleError) as error:
             return found | dict.fromkeys(gains, error.message)
         chosen = which_recompute(list(gains.values()), stored)
         for (reader, gain), is_chosen in zip(gains.items(), chosen, strict=True):
@@ -148,7 +148,10 @@ def _stored(exchanges: Sequence[_Exchange], microseconds: Callable[[ir.Operation
     leaves = list(dict.fromkeys(leaf for exchange in exchanges for leaf in exchange.leaves))
     rest = first.rest(unread, leaves)
     try:
-        return microseconds(first.maker) - (microseconds(rest) if rest is not None else 0.0)
+        if rest is None:
+            return microseconds(first.maker)
+        renew_type(rest)
+        return microseconds(first.maker) - microseconds(rest)
     finally:
         if rest is not None:
             erase(rest)
