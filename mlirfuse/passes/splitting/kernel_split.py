@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 
@@ -14,7 +14,7 @@ from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, sp
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
-from mlirfuse.support.rewriting import backward_slice
+from mlirfuse.support.rewriting import backward_slice, defining_op
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
 
@@ -35,14 +35,14 @@ def first_reductions(space: IterationSpace, structures: Sequence[OpStructure]) -
     alone = space_of_structures([s for s in structures if s.op in needed])
     if isinstance(alone, Conflict):
         return [[s.op for s in first]]
-    return _connected([s.op for s in first], alone)
+    return _connected([s.op for s in first], {s.op: {d for d in alone.loops[s.op] if d is not None} for s in first})
 
 
-def _connected(ops: Sequence[ir.Operation], space: IterationSpace) -> list[list[ir.Operation]]:
-    """Groups of ops that have dimensions in common, by way of others or not."""
-    groups: list[tuple[set[int | None], list[ir.Operation]]] = []
+def _connected(ops: Sequence[ir.Operation], loops: Mapping[ir.Operation, Set[int]]) -> list[list[ir.Operation]]:
+    """Groups of ops that have dimensions in common, by way of others or not, given the dimensions of each."""
+    groups: list[tuple[Set[int], list[ir.Operation]]] = []
     for op in ops:
-        dims, members = set(space.loops[op]) - {None}, [op]
+        dims, members = loops[op], [op]
         for group in [g for g in groups if g[0] & dims]:
             groups.remove(group)
             dims, members = dims | group[0], group[1] + members
@@ -57,6 +57,24 @@ def what_is_given(host: ir.Operation, kernel: ir.Operation) -> str | None:
     if GRID_REDUCTION in host.attributes:
         return "the caller says how its reductions are combined"
     return None
+
+
+def _unrelated(kernel: ir.Operation) -> list[list[ir.Operation]]:
+    """The ops that compute results of a kernel, by the loops that they have in common, without the first group.
+
+    Loops of one iteration relate nothing, and what has no others belongs to the first group.
+    """
+    structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
+    space = space_of_structures(structures)
+    if isinstance(space, Conflict):
+        return []
+    makers = {defining_op(value) for value in body(kernel)[-1].operands}
+    long = {d for d, extent in enumerate(space.extents) if extent != 1}
+    related = _connected(
+        [s.op for s in structures], {s.op: {d for d in space.loops[s.op] if d in long} for s in structures}
+    )
+    groups = [[op for op in group if op in makers] for group in related]
+    return [group for group in groups if group and set(space.loops[group[0]]) & long][1:]
 
 
 @dataclass(frozen=True)
@@ -76,24 +94,28 @@ class KernelSplit:
     def split(self) -> tuple[list[ir.Operation], ir.Operation]:
         """Moves each group of reductions to a kernel with a launch of its own; the kernel keeps its name and the rest.
 
-        Elementwise ops in front of the reductions are computed in both, where the rest needs them.
+        Elementwise ops in front of the reductions are computed in both, where the rest needs them. What only the
+        reductions had loops in common with gets a kernel of its own too: the loops of unrelated arrays would be nested.
 
-        Returns the kernels of the reductions, and the launch of the rest.
+        Returns the kernels of the reductions and of what is unrelated, and the launch of the rest.
         """
         firsts, call = [], self.call
         for group in self.reductions:
-            first, call = self._without(call, group)
+            first, call = self._without(call, group, "reductions")
             firsts.append(first)
+        for group in _unrelated(self.kernel):
+            part, call = self._without(call, group, "part")
+            firsts.append(part)
         return firsts, call
 
-    def _without(self, call: ir.Operation, reductions: Sequence[ir.Operation]) -> tuple[ir.Operation, ir.Operation]:
-        """Gives some reductions a kernel; returns that, and the launch of the rest."""
+    def _without(self, call: ir.Operation, ops: Sequence[ir.Operation], word: str) -> tuple[ir.Operation, ir.Operation]:
+        """Gives some ops a kernel, whose name has a word; returns that, and the launch of the rest."""
         operands = list(call.operands)
         attributes = argument_attributes(self.kernel)
-        places = [number for number, op in enumerate(_with_loops(self.kernel)) if op in reductions]
+        places = [number for number, op in enumerate(_with_loops(self.kernel)) if op in ops]
         with ir.InsertionPoint(self.kernel):
             first = self.kernel.clone().operation
-        first.attributes["sym_name"] = ir.StringAttr.get(self._name())
+        first.attributes["sym_name"] = ir.StringAttr.get(self._name(word))
         with ir.InsertionPoint(call), call.location:
             types = [v.type for v in body(first)[-1].operands]
             first_call = func.CallOp(types, symbol(first), operands).operation
@@ -117,11 +139,11 @@ class KernelSplit:
         )
         return first, rest_call
 
-    def _name(self) -> str:
+    def _name(self, word: str) -> str:
         """A symbol that the module does not have."""
         module = self.kernel.parent.regions[0].blocks[0].operations
         known = {symbol(op.operation) for op in module if "sym_name" in op.operation.attributes}
-        names = (f"{symbol(self.kernel)}_reductions{number or ''}" for number in count())
+        names = (f"{symbol(self.kernel)}_{word}{number or ''}" for number in count())
         return next(name for name in names if name not in known)
 
 

@@ -11,8 +11,9 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.kernels import functions, symbol
+from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.loops.structure import reduces
 from mlirfuse.analysis.scheduling.kernel_time import least_of_two, reduction_microseconds
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import SPLIT_KERNELS
@@ -38,10 +39,11 @@ class FuseSplitReductions(Pass):
     Requires kernels on tensors, called by a host function. A block, or a cluster of blocks, that reduces what the
     kernel needs again reads it once. Where so much is reduced that few blocks do all the work, the whole grid reduces
     it faster in a kernel of its own, and another kernel reads the data again. Both kernels compute elementwise ops that
-    both need. What is left is split again where that is faster still. Declines where a schedule is given, and where one
-    kernel is predicted to take no longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known
-    at run time only. A kernel for which there is no schedule is split in any case, and so is one that
-    `fuse.split_kernels` names: the assembler has shown that it spills with all fast schedules.
+    both need. What is left is split again where that is faster still; ops that only the reductions had loops in common
+    with get kernels of their own. Declines where a schedule is given, and where one kernel is predicted to take no
+    longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known at run time only. A kernel for
+    which there is no schedule is split in any case, and so is one that `fuse.split_kernels` names: the assembler has
+    shown that it spills with all fast schedules.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<67108864xf32>) -> tensor<67108864xf32>      // x * rsqrt(sum(x * x))
@@ -71,7 +73,9 @@ class FuseSplitReductions(Pass):
                     firsts, call = _split_of(call, kernel).split()  # what is left may be split again
                     FuseHintExtents().run(module, Remarks())
                     for first in firsts:
-                        remarks.applied(self, f"{symbol(first)} reduces what {symbol(kernel)} uses", kernel)
+                        uses = any(op.name == "linalg.generic" and reduces(op) for op in body(first))
+                        how = "reduces what {} uses" if uses else "has no loops in common with {}"
+                        remarks.applied(self, f"{symbol(first)} {how.format(symbol(kernel))}", kernel)
                 remarks.declined(self, reason, kernel)
 
     def _loss(

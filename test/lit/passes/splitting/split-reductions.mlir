@@ -244,3 +244,61 @@ func.func private @named_0(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32>
   } -> tensor<4096x1024xf32>
   return %y : tensor<4096x1024xf32>
 }
+
+// -----
+
+#ab = affine_map<(a, b) -> (a, b)>
+#a = affine_map<(a, b) -> (a)>
+#b = affine_map<(a, b) -> (b)>
+#v = affine_map<(c) -> (c)>
+// What only the reductions had loops in common with is a kernel of its own: its loops would be nested in the others.
+// CHECK-LABEL: func.func @unrelated(
+// CHECK: call @unrelated_0_reductions(
+// CHECK: %[[Q:.*]] = call @unrelated_0_part(%{{.*}}) : (tensor<16xf32>) -> tensor<16xf32>
+// CHECK: %[[Y:.*]] = call @unrelated_0(
+// CHECK-SAME: -> tensor<64x32xf32>
+// CHECK: return %[[Y]], %[[Q]]
+func.func @unrelated(%x: tensor<64x32xf32>, %m: tensor<64x16xf32>, %w: tensor<16xf32>)
+    -> (tensor<64x32xf32>, tensor<16xf32>) attributes {fuse.split_kernels = ["unrelated_0"]} {
+  %0:2 = call @unrelated_0(%x, %m, %w) : (tensor<64x32xf32>, tensor<64x16xf32>, tensor<16xf32>)
+      -> (tensor<64x32xf32>, tensor<16xf32>)
+  return %0#0, %0#1 : tensor<64x32xf32>, tensor<16xf32>
+}
+// expected-remark @below {{unrelated_0_reductions reduces what unrelated_0 uses}}
+// expected-remark @below {{unrelated_0_part has no loops in common with unrelated_0}}
+// expected-remark @below {{nothing along what it reduces waits for a reduction}}
+func.func private @unrelated_0(%x: tensor<64x32xf32>, %m: tensor<64x16xf32>, %w: tensor<16xf32>)
+    -> (tensor<64x32xf32>, tensor<16xf32>) attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#ab, #a], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<64x32xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%i: f32, %out: f32):
+    %s = arith.addf %out, %i : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  %weighted = linalg.generic {indexing_maps = [#ab, #b, #a], iterator_types = ["parallel", "reduction"]}
+      ins(%m, %w : tensor<64x16xf32>, tensor<16xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%i: f32, %j: f32, %out: f32):
+    %p = arith.subf %i, %j : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  %f = tensor.empty() : tensor<64x32xf32>
+  %y = linalg.generic {indexing_maps = [#ab, #a, #a, #ab], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum, %weighted : tensor<64x32xf32>, tensor<64xf32>, tensor<64xf32>) outs(%f : tensor<64x32xf32>) {
+  ^bb0(%i: f32, %j: f32, %k: f32, %out: f32):
+    %p = arith.mulf %i, %j : f32
+    %s = arith.addf %p, %k : f32
+    linalg.yield %s : f32
+  } -> tensor<64x32xf32>
+  %g = tensor.empty() : tensor<16xf32>
+  %q = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]}
+      ins(%w : tensor<16xf32>) outs(%g : tensor<16xf32>) {
+  ^bb0(%i: f32, %out: f32):
+    %s = arith.negf %i : f32
+    linalg.yield %s : f32
+  } -> tensor<16xf32>
+  return %y, %q : tensor<64x32xf32>, tensor<16xf32>
+}
