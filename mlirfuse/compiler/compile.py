@@ -328,11 +328,13 @@ class Compiled:
 
         remarks = [str(remark) for remark in self.remarks.entries]
         spilled = [remark for remark in remarks if SPILLED in remark]
+        found = self.predicted(shapes)
+        problems = {kernel.name: kernel.problem for kernel in found.kernels}
         lines = [
             *self.lowered.notes,
             *self.program.views(),
-            summary(self.predicted(shapes)),
-            *layout_changes(host_function(self.lowered.module.operation), self.program, self._problems.of()),
+            summary(found),
+            *layout_changes(host_function(self.lowered.module.operation), self.program, problems),
             *(remarks if verbose else spilled),
         ]
         if not spills.are_known(self.lowered.target):

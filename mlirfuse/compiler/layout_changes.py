@@ -33,9 +33,10 @@ def layout_changes(traced: ir.Operation, program: HostProgram, problems: Mapping
         problem = problems.get(name)
         if isinstance(problem, Problem) and name not in found and _transposes(problem):
             found[name] = f"{name} transposes {_sources(program, launch)}"
-    if len(found) < count:
-        found[""] = "the others cost nothing" if found else "all are views, or the order in which kernels read"
-    return [f"transpositions: {', '.join(found.values())}"]
+    parts = list(found.values())
+    if len(parts) < count:
+        parts.append("the others cost nothing" if parts else "all are views, or the order in which kernels read")
+    return [f"transpositions: {', '.join(parts)}"]
 
 
 def _transposes(problem: Problem) -> bool:

@@ -79,10 +79,11 @@ def _unpadded_repeats(problem: Problem, most_read: int) -> Iterator[Repeats]:
     vectors = extent // problem.vector
     if vectors >= WARP or vectors & -vectors < FEWEST_LANES:
         return
-    along, outer = {row: _odd(vectors)}, [d for d, n in enumerate(problem.extents) if d != row and n != 1]
-    if outer and (rows := problem.extents[outer[-1]]) is not None and rows < WARP:
-        along[outer[-1]] = _odd(rows)
-    for repeats in ({row: along[row]}, along):
+    found = [{row: _odd(vectors)}]
+    outer = next((d for d in reversed(range(problem.rank)) if d != row and problem.extents[d] != 1), None)
+    if outer is not None and (rows := problem.extents[outer]) is not None and rows < WARP and _odd(rows) > 1:
+        found.append({row: _odd(vectors), outer: _odd(rows)})
+    for repeats in found:
         held = prod(repeats.values())
         if held > 1 and problem.vector * held * tap_bytes(problem) <= most_read:
             yield repeats

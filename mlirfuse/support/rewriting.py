@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from mlir import ir
 from mlir.rewrite import PatternRewriter, RewritePatternSet, walk_and_apply_patterns
@@ -142,6 +143,22 @@ def clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> ir.Operation:
                 inner.operands[i] = mapping[operand]
     mapping.update(zip(op.results, copy.results, strict=True))
     return copy
+
+
+def copy_body(old: ir.Operation, new: ir.Operation, known: Mapping[ir.Value, ir.Value] = MappingProxyType({})) -> None:
+    """Gives a `linalg.generic` without a body that of another one, and its discardable attributes; `known` gives the
+    values for those that the body captures.
+    """
+    source = old.regions[0].blocks[0]
+    types = [argument.type for argument in source.arguments]
+    block = new.regions[0].blocks.append(*types, arg_locs=[old.location] * len(types))
+    mapping = {**known, **dict(zip(source.arguments, block.arguments, strict=True))}
+    with ir.InsertionPoint(block):
+        for inner in source.operations:
+            clone(inner.operation, mapping)
+    for name in old.attributes:
+        if name.startswith("fuse."):
+            new.attributes[name] = old.attributes[name]
 
 
 def erase(op: ir.Operation | ir.OpView) -> None:

@@ -222,3 +222,19 @@ def passes(case: Case, dtype: Any) -> dict[str, tuple[Callable[..., Any], tuple[
         "wgrad": (lambda x, dy: of_filters(x, dy, kernel_size=case.taps, **p), (0, 2), wgrad),
         "dgrad": (lambda dy, w: of_images(dy, w, input_size=case.sizes, **p), (2, 1), dgrad),
     }
+
+
+def channels_first_block(x: Any, w: Any, s: Any) -> Any:
+    """Two 3 x 3 convolutions with the channels first, and what is computed between them."""
+    y = mf.maximum(mf.conv2d(x, w, padding=1, layout="NCHW") * s, 0)
+    return mf.minimum(mf.conv2d(y, w, padding=1, layout="NCHW") + s, 3)
+
+
+def reference_block(x: np.ndarray, w: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """What `channels_first_block` gives of whole numbers: x (n, c, h, w), w (c, c, 3, 3), s (c, 1, 1)."""
+    images, channels, *sizes = x.shape
+    case = Case(images, tuple(sizes), channels, channels, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))
+    last = (0, 2, 3, 1)
+    filters, factors = w.transpose(last).astype(np.int64), s[:, 0, 0].astype(np.int64)
+    between = np.maximum(forward(case, x.transpose(last).astype(np.int64), filters) * factors, 0)
+    return np.minimum(forward(case, between, filters) + factors, 3).transpose(0, 3, 1, 2)

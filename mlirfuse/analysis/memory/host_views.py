@@ -71,6 +71,13 @@ def is_host_view(op: ir.Operation) -> bool:
     return op.name in RESHAPES or op.name == "tensor.extract_slice" or rearranged_axes(op) is not None
 
 
+def viewed(value: ir.Value) -> ir.Value:
+    """What a value is a view of on the host; the value where it is no view."""
+    while (maker := defining_op(value)) is not None and is_host_view(maker):
+        value = maker.operands[0]
+    return value
+
+
 def view_layout(op: ir.Operation, source: Layout) -> Layout | None:
     """The layout of a view, given that of its source; None for a reshape that may need a copy.
 

@@ -12,7 +12,7 @@ from mlir.dialects import func, linalg
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.analysis.memory.host_views import is_host_view, rearranged_axes, view_layout
+from mlirfuse.analysis.memory.host_views import is_host_view, rearranged_axes, view_layout, viewed
 from mlirfuse.analysis.segments.segments import CHEAP_OPS, GATHERED, Segment, joint_space, segment_ops
 from mlirfuse.dialect.attributes import ALIGN, KERNEL, NAME, RESULT_EXTENTS, SCHEDULE, SCHEDULES
 from mlirfuse.dialect.gathered_view import gather_of, view_attributes
@@ -195,9 +195,7 @@ def _space_of(segment: Segment) -> IterationSpace:
 
 def _gathered_source(value: ir.Value) -> ir.Operation | None:
     """The gathered view that a value is, or is a view of on the host."""
-    owner = defining_op(value)
-    while owner is not None and owner.name != GATHERED and is_host_view(owner):
-        owner = defining_op(owner.operands[0])
+    owner = defining_op(viewed(value))
     return owner if owner is not None and owner.name == GATHERED else None
 
 

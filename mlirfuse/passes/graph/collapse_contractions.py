@@ -15,12 +15,11 @@ from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, static_extents, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.passes.graph.collapsed_epilogues import EXPAND, collapse_readers, collapse_sums, collapsed
-from mlirfuse.passes.graph.generic_bodies import copy_body
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.affine_expressions import substituted
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import defining_op, erase, erase_dead
+from mlirfuse.support.rewriting import copy_body, defining_op, erase, erase_dead
 from mlirfuse.support.strides import row_major
 
 Groups = Sequence[tuple[int, ...]]

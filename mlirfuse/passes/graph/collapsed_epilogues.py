@@ -16,10 +16,9 @@ from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant, reduces
 from mlirfuse.analysis.memory.host_views import is_diagonal
 from mlirfuse.dialect.gathered_view import DEFINITION
-from mlirfuse.passes.graph.generic_bodies import copy_body
 from mlirfuse.passes.graph.reordered_results import Axes, axes_in_order_of, reorder_result
 from mlirfuse.support.reshapes import reassociation
-from mlirfuse.support.rewriting import defining_op, erase, nested
+from mlirfuse.support.rewriting import copy_body, defining_op, erase, nested
 
 EXPAND = "tensor.expand_shape"
 GATHERED = DEFINITION.full_name

@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, body, functions
 from mlirfuse.analysis.loops.structure import is_constant
-from mlirfuse.analysis.memory.host_views import Layout, is_host_view, view_layout
+from mlirfuse.analysis.memory.host_views import Layout, is_host_view, view_layout, viewed
 from mlirfuse.analysis.segments.segments import needs_memory
 from mlirfuse.dialect.attributes import KERNEL, NAME
 from mlirfuse.passes.graph.copies import copied
@@ -73,9 +73,8 @@ class FuseCopyReshaped(Pass):
 
 def _name(value: ir.Value, layouts: dict[ir.Value, Layout]) -> str:
     """The user's name of the argument that a value is, or is a view of."""
-    while (maker := defining_op(value)) is not None and is_host_view(maker):
-        value = maker.operands[0]
-    if maker is not None:
+    value = viewed(value)
+    if defining_op(value) is not None:
         return "a result"
     name = layouts[value].get(NAME)
     return ir.StringAttr(name).value if name is not None else f"argument {ir.BlockArgument(value).arg_number}"

@@ -12,7 +12,7 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.analysis.loops.factors import DYNAMIC, DimFactors, Factors
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
-from mlirfuse.analysis.memory.host_views import RESHAPES, is_host_view
+from mlirfuse.analysis.memory.host_views import RESHAPES, viewed
 from mlirfuse.dialect.attributes import KERNEL
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, erase_dead, ops_named
@@ -120,10 +120,8 @@ def _is_epilogue(structure: OpStructure, products: Collection[ir.Operation]) -> 
 
 def _computing(value: ir.Value) -> ir.Operation | None:
     """The op that computes the elements of a value, behind views of it; None for an argument and a number."""
-    maker = defining_op(value)
-    while maker is not None and (is_host_view(maker) or is_constant(maker.results[0])):
-        maker = defining_op(maker.operands[0]) if maker.operands else None
-    return maker if maker is not None and isinstance(value.type, ir.RankedTensorType) else None
+    source = viewed(value)
+    return defining_op(source) if isinstance(value.type, ir.RankedTensorType) and not is_constant(source) else None
 
 
 def _chains(structures: Sequence[OpStructure]) -> Iterator[list[ir.Operation]]:

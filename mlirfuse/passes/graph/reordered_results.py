@@ -11,9 +11,8 @@ from mlirfuse.analysis.loops.maps import projected_axes
 from mlirfuse.analysis.loops.structure import reduces
 from mlirfuse.analysis.memory.host_views import is_diagonal
 from mlirfuse.dialect.copies import COPIED
-from mlirfuse.passes.graph.generic_bodies import copy_body
 from mlirfuse.passes.graph.views import compose_transposes, fold_views
-from mlirfuse.support.rewriting import defining_op, erase
+from mlirfuse.support.rewriting import copy_body, defining_op, erase, erase_dead
 
 Axes = Sequence[int | None]
 
@@ -59,12 +58,12 @@ def reorder_result(op: ir.Operation, number: int) -> ir.Operation:
         transposed = linalg.transpose(new.results[0], outs=[empty], permutation=order).result[0]
     old.replace_all_uses_with(transposed)
     erase(op)
-    for use in list(transposed.uses):
-        reader = use.owner.operation
+    readers = [use.owner.operation for use in transposed.uses]
+    again = [reader for reader in readers if reader.name == "linalg.transpose"]
+    for reader in readers:
         if reader.name == "linalg.generic":
             fold_views(reader)
-        elif reader.name == "linalg.transpose" and compose_transposes(reader) and not list(reader.results[0].uses):
-            erase(reader)
-    if not list(transposed.uses):
-        erase(transposed.owner)
+    for reader in again:
+        compose_transposes(reader)
+    erase_dead([transposed.owner.operation, *again])
     return new.operation

@@ -11,10 +11,9 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.passes.graph.collapsed_epilogues import EXPAND
-from mlirfuse.passes.graph.generic_bodies import copy_body
 from mlirfuse.passes.groups.grouped_sum import RESULT, cast_of
 from mlirfuse.support.reshapes import reassociation
-from mlirfuse.support.rewriting import defining_op, erase
+from mlirfuse.support.rewriting import copy_body, defining_op, erase
 
 
 def regrouped(value: ir.Value, run: range, extents: Sequence[int]) -> ir.Value:

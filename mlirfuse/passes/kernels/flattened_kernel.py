@@ -19,9 +19,8 @@ from mlirfuse.dialect.attributes import GATHER, KERNEL, RESULT_EXTENTS, STRIDES
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute, hints_of
 from mlirfuse.dialect.gathered_view import Gather, view_attributes
 from mlirfuse.errors import PassError
-from mlirfuse.passes.graph.generic_bodies import copy_body
 from mlirfuse.support.extents import extents_of
-from mlirfuse.support.rewriting import clone, erase, nested
+from mlirfuse.support.rewriting import clone, copy_body, erase, nested
 from mlirfuse.tiling.kernel_signature import result_extents
 
 Groups = list[list[int]]

@@ -14,9 +14,8 @@ from mlirfuse.analysis.memory.inverse_gathers import Positions
 from mlirfuse.dialect.attributes import ALIGN, GATHER, KERNEL, RESULT_EXTENTS, SCHEDULE, STRIDES
 from mlirfuse.dialect.gathered_view import Gather, gather_of, view_attributes
 from mlirfuse.dialect.scatter import of_sources, scatter
-from mlirfuse.passes.graph.generic_bodies import copy_body
 from mlirfuse.support.affine_expressions import substituted, used_dims
-from mlirfuse.support.rewriting import clone, defining_op, erase, nested
+from mlirfuse.support.rewriting import clone, copy_body, defining_op, erase, nested
 from mlirfuse.tiling.tiles import zero
 
 Along = Sequence[int | None]

@@ -269,9 +269,9 @@ def column_tile_schedules(problem: Problem, target: Target) -> Iterator[Schedule
     if any(problem.extents[d] is None for d in problem.reduced):
         return
     narrowest = min((a.bytes for a in problem.arrays if problem.vector_dim in a.dims), default=element_bytes(problem))
-    widths = {max(1, problem.vector // part) for part in COLUMN_VECTORS if problem.vector * narrowest >= 4 * part}
+    widths = [w for part in COLUMN_VECTORS if (w := problem.vector // part) * narrowest >= REGISTER_BYTES]
     # Rows of a tile are two sectors of the narrowest array or more, as device memory has them together.
-    for vector, nbytes in product(sorted(widths or {problem.vector}, reverse=True), (2 * SECTOR, LINE)):
+    for vector, nbytes in product(widths or (problem.vector,), (2 * SECTOR, LINE)):
         across = max(1, nbytes // narrowest // vector)
         for warps, cluster in COLUMN_WAYS:
             split = Split(warps, cluster, vector, across=across)

@@ -101,9 +101,9 @@ class BlockLoop:
     @property
     def _compensated(self) -> CompensatedSums:
         """What adds up the periods of a block's partials: of sums of floating-point numbers, which round."""
-        adds_up = self.period and not self._stores_each_period
+        assert self.schedule.persistent_loop is not None  # checked by the pass
         sums = [n for n, s in enumerate(self.plan.reductions) if combiner_of(s).name == "arith.addf"]
-        return CompensatedSums(self.period, tuple(sums) if adds_up else ())
+        return CompensatedSums(self.period, tuple(sums) if self.schedule.persistent_loop.compensates else ())
 
     @property
     def _accumulators(self) -> Accumulators:

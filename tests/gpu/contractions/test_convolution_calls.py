@@ -12,7 +12,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.runtime import workspace
 from tests.support.contractions.products import Product, pinned_schedule
-from tests.support.convolutions import Case, dgrad, forward, integers, wgrad
+from tests.support.convolutions import Case, channels_first_block, dgrad, forward, integers, reference_block, wgrad
 from tests.support.gpu.canaries import GuardedOutput, guarded_workspace
 
 cupy = pytest.importorskip("cupy")
@@ -74,19 +74,10 @@ def test_nothing_around_results_and_workspaces_is_written(
 @pytest.mark.parametrize("shape", [(4, 64, 14, 14), (2, 64, 9, 11)])
 def test_channels_first_between_convolutions(shape: tuple[int, ...]) -> None:
     """The result is a view with the channels last; an array that is given is written with the channels first."""
-
-    def block(x: Any, w: Any, s: Any) -> Any:
-        y = mf.maximum(mf.conv2d(x, w, padding=1, layout="NCHW") * s, 0)
-        return mf.minimum(mf.conv2d(y, w, padding=1, layout="NCHW") + s, 3)
-
     rng = np.random.default_rng(5)
     x, w, s = (few_integers(rng, each) for each in (shape, (64, 64, 3, 3), (64, 1, 1)))
-    case = Case(shape[0], shape[2:], 64, 64, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))
-    last, first = (0, 2, 3, 1), (0, 3, 1, 2)
-    filters, factors = w.transpose(last).astype(np.int64), s[:, 0, 0].astype(np.int64)
-    between = np.maximum(forward(case, x.transpose(last).astype(np.int64), filters) * factors, 0)
-    want = np.minimum(forward(case, between, filters) + factors, 3).transpose(first)
-    tensors, fused = [torch.tensor(a, device="cuda") for a in (x, w, s)], mf.fuse(block)
+    want = reference_block(x, w, s)
+    tensors, fused = [torch.tensor(a, device="cuda") for a in (x, w, s)], mf.fuse(channels_first_block)
     found = fused(*tensors)
     np.testing.assert_array_equal(found.cpu().numpy(), want)
     assert found.is_contiguous(memory_format=torch.channels_last)

@@ -170,44 +170,6 @@ def test_pixels_that_meet_no_tap_have_no_gradient(stride: int, dilation: int, pa
     assert np.isinf(found[met & ~np.isnan(found)]).all()
 
 
-def test_channels_first_is_transposed_once() -> None:
-    rng = np.random.default_rng(6)
-    case = Case(2, (6, 5), 8, 16, (3, 2), (2, 1), ((1, 0), (0, 1)), (1, 2))
-    x, w, _ = (integers(rng, shape, np.float16) for shape in case.shapes)
-    first = (0, 3, 1, 2)
-    found = run(
-        lambda x, w: mf.conv2d(x, w, layout="NCHW", **case.parameters),
-        *(np.ascontiguousarray(a.transpose(first)) for a in (x, w)),
-    )
-    assert (found == forward(case, x.astype(np.int64), w.astype(np.int64)).transpose(first)).all()
-
-
-def block(x: Any, w: Any, s: Any) -> Any:
-    """Two convolutions with the channels first, and what is computed between them."""
-    y = mf.maximum(mf.conv2d(x, w, padding=1, layout="NCHW") * s, 0)
-    return mf.minimum(mf.conv2d(y, w, padding=1, layout="NCHW") + s, 3)
-
-
-def test_channels_first_between_convolutions() -> None:
-    """The result is a view with the channels last; an array that is given is written with the channels first."""
-    rng = np.random.default_rng(12)
-    x, w = (rng.integers(-1, 2, shape) for shape in ((2, 8, 5, 4), (8, 8, 3, 3)))
-    s = rng.integers(-1, 2, (8, 1, 1))
-    case = Case(2, (5, 4), 8, 8, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))
-    last, first = (0, 2, 3, 1), (0, 3, 1, 2)
-    filters = w.transpose(last)
-    between = np.maximum(forward(case, x.transpose(last), filters) * s[:, 0, 0], 0)
-    want = np.minimum(forward(case, between, filters) + s[:, 0, 0], 3).transpose(first)
-    fused = mf.fuse(block, target="interpret")
-    arrays = [a.astype(np.float16) for a in (x, w, s)]
-    found = fused(*arrays)
-    assert (found == want).all()
-    assert found.transpose(last).flags.c_contiguous
-    given = np.full(want.shape, np.nan, np.float16)
-    fused(*arrays, out=given)
-    assert (given == want).all()
-
-
 def test_views_of_arguments() -> None:
     """Arguments that are not contiguous: channels last of an array with channels first, and every other image."""
     rng = np.random.default_rng(7)

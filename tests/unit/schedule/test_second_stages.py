@@ -38,7 +38,9 @@ def test_a_sum_of_everything_has_a_second_kernel_where_that_starts_early(columns
     assert (who == "second_kernel") == target.has_dependent_launch
 
 
-@pytest.mark.parametrize(("columns", "who"), [(8, "second_kernel"), (384, "second_kernel"), (16384, "second_kernel")])
+@pytest.mark.parametrize(
+    ("columns", "who"), [(8, "second_kernel"), (64, "second_kernel"), (384, "second_kernel"), (16384, "second_kernel")]
+)
 def test_sums_of_columns_are_combined_by_as_many_blocks_as_they_have_slices(columns: int, who: str) -> None:
     assert grid_reduction(sums(columns)) == who
 

@@ -50,7 +50,7 @@ def loop_work(schedule: Schedule, problem: Problem, device: Device, registers: i
     else:
         _traffic(work, schedule, problem, extents, clusters * prod(schedule.tile) * loop.column_bytes)
     _steps(work, schedule, problem, loop, every, steps)
-    stored = ceil(every / clusters / plan.period) if plan.period and plan.grid_reduction != "second_kernel" else 1
+    stored = ceil(every / clusters / plan.period) if plan.period and not plan.compensates else 1
     partials = clusters // plan.slices * stored
     _second_stage(work, plan, problem, loop, extents, partials, slots)
     return work
