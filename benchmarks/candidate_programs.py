@@ -11,12 +11,13 @@ import mlirfuse as mf
 
 @dataclass(frozen=True)
 class Program:
-    """A function of arrays, and the shapes and dtypes of its arguments."""
+    """A function of arrays, and the shapes, dtypes and values (`Argument.values`; normal if empty) of its arguments."""
 
     name: str
     fn: Callable[..., Any]
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
+    values: tuple[str | int, ...] = ()
 
     def __str__(self) -> str:
         arguments = (f"{'x'.join(map(str, s))} {d}" for s, d in zip(self.shapes, self.dtypes, strict=True))

@@ -1,11 +1,11 @@
 """Measures the candidates of every family: what the cost model is compared with.
 
-    python benchmarks/candidates.py [--survey] [--only REGEX] [--most N] [--best N] [--jobs N] [--seconds T]
-                                    [--out FILE]
+    python benchmarks/candidates.py [--table table | einsums] [--only REGEX] [--most N] [--best N] [--jobs N]
+                                    [--seconds T] [--out FILE]
 
-Of each program (`candidate_programs.py`, or the survey's) the chosen schedule and a sample of all candidates are
-compiled and timed, cold. Workers compile side by side, and take turns on the GPU. Writes a line of JSON for each: the
-program, its scheduling problem, the schedule, microseconds, registers and bytes of the stack. `prediction.py` reads
+Of each program (`candidate_programs.py`, or a table of the survey's) the chosen schedule and a sample of all candidates
+are compiled and timed, cold. Workers compile side by side, and take turns on the GPU. Writes a line of JSON for each:
+the program, its scheduling problem, the schedule, microseconds, registers and bytes of the stack. `prediction.py` reads
 them.
 """
 
@@ -36,7 +36,7 @@ def main() -> int:
     """Starts the workers, and gathers what they write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="programs whose text matches")
-    parser.add_argument("--survey", action="store_true", help="the programs of survey.py instead")
+    parser.add_argument("--table", choices=("table", "einsums"), help="programs of the survey's instead")
     parser.add_argument("--most", type=int, default=24, help="candidates of a program, at most")
     parser.add_argument("--best", type=int, default=0, help="of these, how many are the fastest by prediction")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -66,7 +66,7 @@ def _work(options: argparse.Namespace) -> int:
     end = time.monotonic() + options.seconds
     claims = Path(f"{options.out}.claims")
     claims.mkdir(exist_ok=True)
-    chosen = [p for p in (surveyed() if options.survey else programs()) if re.search(options.only, str(p))]
+    chosen = [p for p in (surveyed(options.table) if options.table else programs()) if re.search(options.only, str(p))]
     random.Random(0).shuffle(chosen)
     with open(f"{options.out}.{options.worker}", "w") as out:
         for number, program in enumerate(chosen):
@@ -82,17 +82,17 @@ def _work(options: argparse.Namespace) -> int:
     return 0
 
 
-def surveyed() -> Iterator[Program]:
-    """The survey's programs."""
-    from survey_measure import traced
-    from survey_programs.table import programs as survey_programs
+def surveyed(table: str) -> Iterator[Program]:
+    """The programs of a table of the survey's."""
+    from survey_programs.draw import traced
+    from survey_workers import all_programs
 
     import mlirfuse as mf
 
-    for each in survey_programs():
+    for each in all_programs(table=table):
         arguments = each.arguments()
         shapes, dtypes = tuple(a.shape for a in arguments), tuple(a.dtype for a in arguments)
-        yield Program(each.name, traced(each, mf), shapes, dtypes)
+        yield Program(each.name, traced(each, mf), shapes, dtypes, tuple(a.values for a in arguments))
 
 
 def _measured(program: Program, most: int, best: int, end: float) -> Iterator[dict[str, Any]]:
@@ -139,16 +139,12 @@ def _measured(program: Program, most: int, best: int, end: float) -> Iterator[di
 
 def _arguments(program: Program) -> list[list[Any]]:
     """Sets of random arrays that do not fit the L2 together."""
-    import cupy
-    import numpy as np
+    from survey_programs.draw import cupy_array_of
+    from survey_programs.program import Argument
 
-    from mlirfuse.support.dtypes import dtype_of
-
-    dtypes = [np.dtype(dtype_of(name).numpy) for name in program.dtypes]
-    first = [
-        cupy.random.standard_normal(shape, dtype=np.float32).astype(dtype)
-        for shape, dtype in zip(program.shapes, dtypes, strict=True)
-    ]
+    values = program.values or ("",) * len(program.shapes)
+    arguments = zip(program.dtypes, program.shapes, values, strict=True)
+    first = [cupy_array_of(Argument(f"a{n}", *each)) for n, each in enumerate(arguments)]
     count = min(MOST_SETS, max(2, -(-COLD_BYTES // sum(a.nbytes for a in first))))
     return [first, *([a.copy() for a in first] for _ in range(count - 1))]
 

@@ -68,3 +68,22 @@ def _torch(a: Argument, dtype: Any) -> Any:
     floats = torch.float16 if a.dtype.startswith("float8") else dtype
     values = torch.randn(a.shape, device="cuda", dtype=floats)
     return (values.abs_() + LEAST if a.values == "+" else values).to(dtype)
+
+
+def cupy_array_of(a: Argument) -> Any:
+    """An array of CuPy."""
+    import cupy
+
+    from mlirfuse.support.dtypes import dtype_of
+
+    dtype = np.dtype(dtype_of(a.dtype).numpy)
+    if a.values == "~":
+        return cupy.broadcast_to(cupy.arange(a.shape[-1]), a.shape).astype(dtype)
+    if isinstance(a.values, int):
+        return cupy.random.randint(0, a.values, a.shape).astype(dtype)
+    if a.dtype == "bool":
+        return cupy.random.random_sample(a.shape, dtype=np.float32) < 0.9
+    if a.dtype.startswith("int"):
+        return cupy.random.randint(-127, 128, a.shape).astype(dtype)
+    values = cupy.random.standard_normal(a.shape, dtype=np.float32)
+    return (cupy.abs(values) + LEAST if a.values == "+" else values).astype(dtype)

@@ -31,6 +31,7 @@ from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import LoadedKernel, assemble_ahead, load
 from mlirfuse.runtime.dispatch import Dispatcher
+from mlirfuse.runtime.fast_calls import MISSED
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target, target_of
 
@@ -171,9 +172,10 @@ class Fused(Generic[_P, _R]):
         """
         if kwargs:
             args = in_order(self._signature, self.__name__, args, kwargs)
-        if self._interprets:
-            return self._interpret(args, out)
-        return self._dispatch.__call__(args, out, stream)  # faster than calling the object
+        result = self._dispatch.fast(args, out, stream)
+        if result is not MISSED:
+            return result
+        return self._interpret(args, out) if self._interprets else self._dispatch.slowly(args, out, stream)
 
     def with_options(self, **options: Unpack[Options]) -> Fused[_P, _R]:
         """The same function with these options changed, and its other options kept.

@@ -13,7 +13,7 @@ from mlirfuse.runtime.arrays.outputs import OutputPlan
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.cuda import require_context, stream_pointer
 from mlirfuse.runtime.device.module import LoadedKernel
-from mlirfuse.runtime.fast_calls import MISSED, FastCall, fast_call
+from mlirfuse.runtime.fast_calls import MISSED, FastCall, fast_call, never
 from mlirfuse.runtime.plan import LaunchPlan
 from mlirfuse.runtime.recognition import Recogniser, pattern, recogniser, unknown
 
@@ -33,7 +33,7 @@ class _Kind:
         plan: their launch plan.
         into: writes their results into arrays of the caller; None where the calls give no `out`.
         recognise: recognises a call without its key, where the last call was of this kind.
-        fast: makes such a call; None where calls are known by their key alone, or need more than a launch.
+        fast: makes such a call; `never` where calls are known by their key alone, or need more than a launch.
         unrecognised: how many calls of this kind were not recognised.
     """
 
@@ -41,7 +41,7 @@ class _Kind:
     plan: LaunchPlan
     into: OutputPlan | None = None
     recognise: Recogniser = unknown
-    fast: FastCall | None = None
+    fast: FastCall = never
     unrecognised: int = 0
 
 
@@ -59,6 +59,8 @@ class Dispatcher:
         self._names = tuple(names)
         self._kinds: dict[tuple[object, ...], _Kind] = {}
         self._last: _Kind | None = None
+        self.fast: FastCall = never
+        """Makes calls like the last one, without a look-up; returns `MISSED` for others, which `slowly` makes."""
 
     def __call__(self, args: tuple[Any, ...], out: Any = None, stream: object = None) -> Any:
         """Launches the function's kernels and returns its results, or `out`.
@@ -72,14 +74,14 @@ class Dispatcher:
             ArgumentError: an argument, `out` or `stream` does not fit.
             RuntimeLaunchError: there is no GPU, or the driver refuses the launch.
         """
+        result = self.fast(args, out, stream)
+        return self.slowly(args, out, stream) if result is MISSED else result
+
+    def slowly(self, args: tuple[Any, ...], out: Any, stream: object) -> Any:
+        """Makes a call that `fast` does not."""
         last = self._last
-        if last is not None and last.fast is not None:
-            result = last.fast(args, out, stream)
-            if result is not MISSED:
-                return result
-            last = None
         pointer = None if stream is None else stream_pointer(stream)
-        values = None if last is None else last.recognise(args, out)
+        values = None if last is None or last.fast is not never else last.recognise(args, out)
         if last is None or values is None:
             last, values = self._look_up(args, out)
         else:
@@ -109,7 +111,7 @@ class Dispatcher:
         # calls where the arrays differ in a property that is no part of the key, such as their class.
         if kind.unrecognised > 1 and kind.unrecognised.bit_count() == 1:
             kind.recognise, kind.fast = recogniser(args, out), self._fast(kind, args, out)
-        self._last = kind
+        self._last, self.fast = kind, kind.fast
         return kind, values
 
     def _explain(self, args: tuple[Any, ...], results: tuple[Any, ...]) -> None:
@@ -149,9 +151,9 @@ class Dispatcher:
         copies = to_copy(plan)
         return LaunchPlan(*self._prepare(infos, copies), infos) if copies else plan
 
-    def _fast(self, kind: _Kind, args: tuple[Any, ...], out: Any) -> FastCall | None:
+    def _fast(self, kind: _Kind, args: tuple[Any, ...], out: Any) -> FastCall:
         """The generated function for calls of a kind like this one."""
         made, steps = pattern(args, out, devices=cuda.device_count()), kind.plan.steps()
         if made is None or steps is None or not (kind.into is None or kind.into.is_direct):
-            return None
+            return never
         return fast_call(made, steps, kind.into)

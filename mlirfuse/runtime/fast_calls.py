@@ -22,6 +22,11 @@ FastCall = Callable[[tuple[Any, ...], Any, Any], Any]
 """Takes the arguments of a call, its `out`, and its stream."""
 
 
+def never(args: tuple[Any, ...], out: Any, stream: Any) -> Any:
+    """Makes no call."""
+    return MISSED
+
+
 @dataclass(frozen=True)
 class Steps:
     """What the generated function does between recognition and result.
@@ -70,7 +75,7 @@ def fast_call(pattern: Pattern, steps: Steps, into: OutputPlan | None) -> FastCa
         for number, (shape, dtype) in enumerate(steps.outputs):
             allocate, pointer, constants = cuda.allocation(steps.framework, shape, dtype, steps.device, number)
             known |= constants
-            body += [f"    r{number} = {allocate}"]
+            body.append(f"    {allocate}")
             words.append(pointer)
     else:
         known["require_apart"] = into.require_apart

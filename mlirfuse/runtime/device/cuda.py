@@ -15,6 +15,8 @@ from threading import local
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
 from mlirfuse.support.dtypes import dtype_of
 from mlirfuse.support.installation import driver_cuda_version, how_to_launch
@@ -269,7 +271,7 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
 def allocation(
     framework: str, shape: tuple[int, ...], dtype: str, device: int, number: int
 ) -> tuple[str, str, dict[str, object]]:
-    """As `allocator`, for code that is generated, with the device current: expressions of an array and its pointer.
+    """As `allocator`, for code that is generated, with the device current.
 
     Args:
         framework: `torch` or `cupy`.
@@ -279,7 +281,7 @@ def allocation(
         number: the array has the name `r` and this number.
 
     Returns:
-        The expression of the array, that of its pointer, and the constants in both.
+        Statements that make the array, the expression of its pointer, and the constants in both.
     """
     if framework == "torch":
         pytorch = torch()
@@ -290,11 +292,38 @@ def allocation(
         if empty_strided is not None:
             strides = tuple(prod(shape[d + 1 :]) for d in range(len(shape))) if 0 not in shape else (1,) * len(shape)
             known |= {"empty_strided": empty_strided, f"strides{number}": strides}
-            return f"empty_strided(shape{number}, strides{number}, type{number})", f"pointer_of(r{number})", known
+            made = f"r{number} = empty_strided(shape{number}, strides{number}, type{number})"
+            return made, f"pointer_of(r{number})", known
         known |= {"empty": pytorch.empty, "place": pytorch.device("cuda", device)}
-        return f"empty(shape{number}, dtype=type{number}, device=place)", f"pointer_of(r{number})", known
+        made = f"r{number} = empty(shape{number}, dtype=type{number}, device=place)"
+        return made, f"pointer_of(r{number})", known
     known = {f"shape{number}": shape, f"type{number}": dtype_of(dtype).numpy, "ndarray": cupy().ndarray}
-    return f"ndarray(shape{number}, type{number})", f"r{number}.data.ptr", known
+    constructor = _constructor()
+    if constructor is None:
+        return f"r{number} = ndarray(shape{number}, type{number})", f"r{number}.data.ptr", known
+    known["new"], known["init"] = constructor
+    return f"r{number} = new(ndarray); init(r{number}, shape{number}, type{number})", f"r{number}.data.ptr", known
+
+
+@cache
+def _constructor() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    """The two halves of the construction of CuPy's arrays, where this version has them.
+
+    `ndarray.__new__` calls them by keywords and in several steps, which takes as long again. They are not public.
+    """
+    kind = cupy().ndarray
+    plain = kind((2, 3), "float16")
+    try:
+        new, init = kind.__mro__[1].__new__, kind.__mro__[1]._init
+        made = new(kind)
+        init(made, (2, 3), np.dtype("float16"))
+    except (AttributeError, TypeError):
+        return None
+
+    def facts(array: Any) -> tuple[object, ...]:
+        return type(array), array.shape, array.strides, array.dtype, array.flags.c_contiguous, array.base, array.device
+
+    return (new, init) if facts(made) == facts(plain) and made.data.ptr else None
 
 
 @cache
