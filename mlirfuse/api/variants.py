@@ -235,7 +235,7 @@ def faster_by_numbers(lowered: Lowered, by_numbers: Lowered) -> str:
     empty where these are equal.
     """
     own, other = KernelTimes(lowered).compiled_now(), KernelTimes(by_numbers).compiled_now()
-    if own <= RESOLUTION * other or own - other <= _least_saved(lowered):
+    if own <= RESOLUTION * other or own - other <= _least_saved(lowered, launches=0.5):
         return ""
     return f"kernels for run-time extents are predicted to take {own / other:.1f} times as long"
 
@@ -246,9 +246,9 @@ def _makes_innermost(lowered: Lowered) -> bool:
     return any(type_.rank > 1 and type_.is_dynamic_dim(type_.rank - 1) for type_ in types)
 
 
-def _least_saved(lowered: Lowered) -> float:
-    """Microseconds that other kernels have to save, at least: two launches."""
-    return 2e6 * machine_of(lowered.target, lowered.device).next_launch
+def _least_saved(lowered: Lowered, launches: float = 2) -> float:
+    """Microseconds that other kernels have to save, at least: so many launches."""
+    return 1e6 * launches * machine_of(lowered.target, lowered.device).next_launch
 
 
 def _extent(specs: Specs, source: Source) -> int:

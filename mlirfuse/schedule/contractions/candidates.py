@@ -36,6 +36,10 @@ WAITING_BLOCKS = 8
 MOST_TAIL = 16
 """Blocks that share a tile of the last wave, at most: one of them adds up what all have."""
 
+MOSTLY_ZEROS = 2.0
+"""Products that tiles multiply, to those that the result needs, from which on other instructions have candidates too.
+"""
+
 MIN_STEPS = 4
 """Steps along k that a split leaves each block at least."""
 
@@ -115,17 +119,28 @@ def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
 
 
 def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
-    """A schedule for every tile, unsplit and without a persistent loop."""
+    """A schedule for every tile, unsplit and without a persistent loop.
+
+    Tensor cores whose every tile multiplies mostly zeros are not faster than slower ones with smaller tiles, which then
+    have candidates too.
+    """
     for family in _fastest_first(target):
         found = [
             schedule
             for schedule in (family.tiles(problem, target) if family.unsupported(problem) is None else ())
             if schedule.contraction and not check_sums(schedule.contraction_part, schedule.layout, problem)
         ]
-        if found:
-            kept = found if divided else _least_that_cover(found, problem)
-            yield from (schedule for schedule in kept if fits_block(schedule, problem, target))
+        kept = found if divided else _least_that_cover(found, problem)
+        yield from (schedule for schedule in kept if fits_block(schedule, problem, target))
+        if any(not s.contraction_part.family.is_tensor_core or _overrun(s, problem) < MOSTLY_ZEROS for s in found):
             return
+
+
+def _overrun(schedule: Schedule, problem: ContractionProblem) -> float:
+    """What a schedule's tiles multiply, to the products that the result needs."""
+    sides = zip(extents_of(schedule, problem)[-2:], schedule.tile[-2:], strict=True)
+    depth = problem.steps(schedule.contraction_part.k) * schedule.contraction_part.k / max(1, problem.summed)
+    return depth * prod(ceil(extent / tile) * tile / max(1, extent) for extent, tile in sides)
 
 
 def _least_that_cover(schedules: Sequence[Schedule], problem: ContractionProblem) -> list[Schedule]:

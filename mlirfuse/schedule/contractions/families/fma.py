@@ -17,7 +17,7 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 from mlirfuse.target.instructions import SIMT
 
-FMA_TILES = ((128, 128), (128, 64), (64, 64), (32, 32), (16, 32))
+FMA_TILES = ((128, 128), (64, 128), (128, 64), (64, 64), (32, 32), (16, 32))
 
 NARROW = 16
 """Rows, or columns, of narrow results, most of which would be zeros in `FMA_TILES`."""
@@ -29,9 +29,9 @@ FMA_STEP = 32
 """Elements of k in one step of SIMT products: near the square root of common extents, which keeps two-level sums
 accurate."""
 
-MOST_OF_THREAD, WIDE_FMA_TILE = 8, 128
-"""Rows, and columns, of a SIMT product's tile that a thread has at most; half as many columns in tiles narrower than
-`WIDE_FMA_TILE`, and where an element takes more than a register."""
+MOST_OF_THREAD = 8
+"""Rows, and columns, of a SIMT product's tile that a thread has at most; half as many columns in tiles of fewer than
+`FMA_WARPS` such warps, and where an element takes more than a register."""
 
 FMA_WARPS = 4
 """Warps of a block that multiplies by SIMT instructions, one for each scheduler, if rows can be shared out so."""
@@ -95,8 +95,9 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
     spills.
     """
     size = problem.accumulator.bytes
-    columns = MOST_OF_THREAD if n >= WIDE_FMA_TILE and size <= REGISTER_BYTES else min(MOST_OF_THREAD // 2, n // 8)
     rows = min(MOST_OF_THREAD, m // 4)
+    is_wide = (m // (4 * rows)) * (n // (8 * MOST_OF_THREAD)) >= FMA_WARPS and size <= REGISTER_BYTES
+    columns = MOST_OF_THREAD if is_wide else min(MOST_OF_THREAD // 2, n // 8)
     while rows > 2 and (m // (4 * rows)) * (n // (8 * columns)) < FMA_WARPS:
         rows //= 2
     plain = [source is None for source in problem.computed_from]
