@@ -8,7 +8,7 @@ from math import prod
 from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.step_times import StepTimes, arrival_seconds, copying_seconds, staged_seconds
-from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.model.registers import fits_simt
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
@@ -35,6 +35,10 @@ MOST_OF_THREAD = 8
 
 FMA_WARPS = 4
 """Warps of a block that multiplies by SIMT instructions, one for each scheduler, if rows can be shared out so."""
+
+LOAD_CYCLES, WIDE_COPY_CYCLES, ELEMENT_COPY_CYCLES = 2, 8, 13
+"""Cycles of an SM's load/store units for a warp's load of fragments, for its copy of 16 bytes a thread, and for that of
+an element a thread, as of operands that are transposed on their way (`benchmarks/results/fma_tiles-h200.json`)."""
 
 MOST_SUMS = 128
 """Registers of a thread's sums from which on it has none to hold several steps along k of an operand."""
@@ -75,10 +79,21 @@ class FmaSchedules(FamilySchedules):
         # A thread issues an instruction a cycle, and waits for its copies at the end of a step.
         own = (products + loads) / (layout.threads * machine.clock) + copying_seconds(grid)
         return StepTimes(
+            shared=(LOAD_CYCLES * loads + _copy_cycles(grid)) / (WARP * machine.clock),
             copies=staged_seconds(grid),
             issue=products / rate + loads / machine.load_store_per_sm,
             chain=own + arrival_seconds(grid),
         )
+
+
+def _copy_cycles(grid: ContractionGrid) -> float:
+    """Cycles of the load/store units for a step's copies, of as many threads as a warp has."""
+    problem, bytes_of = grid.problem, dict(enumerate(grid.step_bytes))
+    along_k = grid.swapped(*problem.k_contiguous)
+    by_element = {side for side in bytes_of if grid.contraction.transposed_operands and along_k[side]}
+    elements = sum(bytes_of[side] / grid.element_bytes[side] for side in by_element)
+    pieces = sum(nbytes for side, nbytes in bytes_of.items() if side not in by_element) / WIDEST_ACCESS
+    return ELEMENT_COPY_CYCLES * elements + WIDE_COPY_CYCLES * pieces
 
 
 STRATEGY = FmaSchedules()
