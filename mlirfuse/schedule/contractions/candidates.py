@@ -121,18 +121,23 @@ def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
 def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
     """A schedule for every tile, unsplit and without a persistent loop.
 
-    Tensor cores whose every tile multiplies mostly zeros are not faster than slower ones with smaller tiles, which then
-    have candidates too.
+    Instructions whose every tile multiplies mostly zeros are not faster than the next slower ones, whose smallest tiles
+    then are candidates too.
     """
+    families = 0
     for family in _fastest_first(target):
         found = [
             schedule
             for schedule in (family.tiles(problem, target) if family.unsupported(problem) is None else ())
             if schedule.contraction and not check_sums(schedule.contraction_part, schedule.layout, problem)
         ]
+        families += bool(found)
+        if families > 1:
+            least = min((_overrun(schedule, problem) for schedule in found), default=1.0)
+            found = [schedule for schedule in found if _overrun(schedule, problem) < MOSTLY_ZEROS * least]
         kept = found if divided else _least_that_cover(found, problem)
         yield from (schedule for schedule in kept if fits_block(schedule, problem, target))
-        if any(not s.contraction_part.family.is_tensor_core or _overrun(s, problem) < MOSTLY_ZEROS for s in found):
+        if families > 1 or any(_overrun(schedule, problem) < MOSTLY_ZEROS for schedule in found):
             return
 
 
