@@ -11,6 +11,7 @@ from mlirfuse.analysis.kernels import host_function
 from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.predicted import PredictedKernel
 from mlirfuse.dialect.attributes import SPLIT_KERNELS
+from mlirfuse.errors import CompileError, PassError
 from mlirfuse.schedule.predict import predict
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -27,7 +28,8 @@ def with_split_kernels(lowered: Lowered, compiled: Compiled, compile_: Callable[
 
     Args:
         lowered: the traced function.
-        compiled: what it was compiled to; returned where no kernel is slow, or the others are not faster.
+        compiled: what it was compiled to; returned where no kernel is slow, the others are not faster, or these cannot
+            be compiled, which `explain` then says.
         compile_: compiles a function, and gives kernels that spill other schedules.
     """
     slow = [name for name, tried in compiled.attempts.items() if not all(attempt.refused for attempt in tried)]
@@ -38,7 +40,11 @@ def with_split_kernels(lowered: Lowered, compiled: Compiled, compile_: Callable[
     slow = [kernel.name for kernel in found.kernels if kernel.name in first and _is_slow(kernel, first[kernel.name])]
     if not slow:
         return compiled
-    other = compile_(_split(lowered, slow))
+    try:
+        other = compile_(_split(lowered, slow))
+    except (PassError, CompileError) as error:
+        why = f"{' and '.join(slow)} spills, and cannot be compiled as several kernels: {error.message}"
+        return replace(compiled, lowered=replace(compiled.lowered, notes=(*compiled.lowered.notes, why)))
     if len(other.program.launches) == len(compiled.program.launches):
         return compiled
     return other if other.predicted().microseconds < found.microseconds else compiled

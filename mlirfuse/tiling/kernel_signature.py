@@ -61,6 +61,13 @@ def change_signature(
     return new.operation
 
 
+def set_type(kernel: ir.Operation) -> None:
+    """Gives a kernel the type of what its body takes and returns."""
+    arguments, returned = kernel.regions[0].blocks[0].arguments, body(kernel)[-1].operands
+    kernel_type = ir.FunctionType.get([a.type for a in arguments], [v.type for v in returned])
+    kernel.attributes["function_type"] = ir.TypeAttr.get(kernel_type)
+
+
 def renew_type(kernel: ir.Operation) -> None:
     """Gives a kernel the type, and the extents of results, of what its body takes and returns.
 
@@ -68,9 +75,8 @@ def renew_type(kernel: ir.Operation) -> None:
         PassError: a dynamic extent of a result is not the extent of any argument.
         ScheduleError: its ops share no iteration space.
     """
+    set_type(kernel)
     arguments, returned = list(kernel.regions[0].blocks[0].arguments), list(body(kernel)[-1].operands)
-    kernel_type = ir.FunctionType.get([a.type for a in arguments], [v.type for v in returned])
-    kernel.attributes["function_type"] = ir.TypeAttr.get(kernel_type)
     extents = result_extents(kernel_space(kernel)[0], arguments, returned, kernel)
     kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
 

@@ -20,6 +20,7 @@ from mlirfuse.dialect.attributes import RESULT_EXTENTS, STRIDES
 from mlirfuse.passes.kernels.merged_extents import ExtentRead, extent_reads, space_dim
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.tiling.kernel_signature import set_type
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -74,9 +75,9 @@ class KernelCollapser:
                 elif op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
                     self._reshape(op, source_axes)
         erase_dead([op for op in body(self.kernel) if op.results])
-        inputs, outputs = [a.type for a in self.arguments], [v.type for v in ops[-1].operands]
+        set_type(self.kernel)
+        outputs = [value.type for value in ops[-1].operands]
         extents = [n for t, axes in zip(outputs, returned, strict=True) for n in self._result_extents(t, axes)]
-        self.kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
         self.kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
         return groups, [runs(axes, self.pairs) for axes in returned]
 

@@ -12,7 +12,7 @@ from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.dialect.attributes import KERNEL, OPERATION, RESULT_EXTENTS
 from mlirfuse.support.extents import extents_of
 from mlirfuse.support.rewriting import defining_op, erase_dead
-from mlirfuse.tiling.kernel_signature import default_attributes
+from mlirfuse.tiling.kernel_signature import default_attributes, set_type
 
 
 def permute_argument(kernel: ir.Operation, argument: int, order: Sequence[int]) -> None:
@@ -21,7 +21,7 @@ def permute_argument(kernel: ir.Operation, argument: int, order: Sequence[int]) 
     for use in list(value.uses):
         _permute_map(use.owner.operation, use.operand_number, order)
     value.set_type(permuted(value.type, order))
-    _update_type(kernel)
+    set_type(kernel)
     attributes = argument_attributes(kernel)
     attributes[argument] = default_attributes()
     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in attributes])
@@ -63,7 +63,7 @@ def permute_result(kernel: ir.Operation, order: Sequence[int], number: int = 0) 
     result = body(kernel)[-1].operands[number]
     for value in [result, *_in_its_order(result)]:
         _permute_value(value, order)
-    _update_type(kernel)
+    set_type(kernel)
 
 
 def _in_its_order(result: ir.Value) -> list[ir.Value]:
@@ -177,9 +177,3 @@ def _permute_map(op: ir.Operation, number: int, order: Sequence[int]) -> None:
     axes = projected_axes(maps[number])
     maps[number] = projection(maps[number].value.n_dims, [axes[axis] for axis in order])
     op.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
-
-
-def _update_type(kernel: ir.Operation) -> None:
-    inputs = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
-    results = [value.type for value in body(kernel)[-1].operands]
-    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))

@@ -16,6 +16,7 @@ from mlirfuse.dialect.gathered_view import Gather, gather_of, view_attributes
 from mlirfuse.dialect.scatter import of_sources, scatter
 from mlirfuse.support.affine_expressions import substituted, used_dims
 from mlirfuse.support.rewriting import clone, copy_body, defining_op, erase, nested
+from mlirfuse.tiling.kernel_signature import set_type
 from mlirfuse.tiling.tiles import zero
 
 Along = Sequence[int | None]
@@ -84,14 +85,12 @@ class ScatteredKernel:
         self._set_attributes()
 
     def _set_attributes(self) -> None:
-        first, block = self._first[1], self._block
+        first = self._first[1]
         self.kernel.attributes[KERNEL] = ir.UnitAttr.get()
         self.kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get([])
         if SCHEDULE in first.attributes:
             self.kernel.attributes[SCHEDULE] = first.attributes[SCHEDULE]
-        results = [value.type for value in body(self.kernel)[-1].operands]
-        kernel_type = ir.FunctionType.get([argument.type for argument in block.arguments], results)
-        self.kernel.attributes["function_type"] = ir.TypeAttr.get(kernel_type)
+        set_type(self.kernel)
         self.kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in self._attributes])
 
     def _emit(self, passed: ir.Value, view: ir.Value, kept: Sequence[ir.Value]) -> None:

@@ -10,6 +10,7 @@ import mlirfuse as mf
 from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.feedback import without_spills
 from mlirfuse.compiler.split_kernels import with_split_kernels
+from mlirfuse.errors import CompileError
 from tests.unit.compiler.test_feedback import Assembler
 
 ROWS, COLUMNS = 12500, 256
@@ -54,3 +55,17 @@ def test_a_kernel_that_has_as_fast_a_schedule_stays_whole() -> None:
     before, after = compiled_with(lowered(64), Assembler({"standardised_0_kernel": [24]}))
     assert before.attempts
     assert after is before
+
+
+def test_a_kernel_whose_parts_cannot_be_compiled_stays_whole() -> None:
+    function = lowered()
+    found = without_spills(function._compile, Assembler({"standardised_0_kernel": SPILLS}))
+
+    def refuse(each: Lowered) -> Compiled:
+        raise CompileError("the assembler refuses it")
+
+    after = with_split_kernels(function, found, refuse)
+    assert after.program == found.program
+    assert "standardised_0 spills, and cannot be compiled as several kernels: the assembler refuses it" in (
+        after.explain()
+    )
