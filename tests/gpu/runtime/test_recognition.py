@@ -9,6 +9,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime import recognition
+from mlirfuse.runtime.device import cuda
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -137,6 +138,29 @@ def test_arrays_of_cupy() -> None:
         for _ in range(3):
             fused(x, w)
     cupy.testing.assert_allclose(fused(x, w), x * 2 + w, rtol=1e-6)
+
+
+@pytest.mark.parametrize("is_private", [True, False])
+def test_results_of_warm_calls_are_arrays_like_others(is_private: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made in two steps of CuPy's own where it has these; with memory of their own, which they give back."""
+    if is_private:
+        assert cuda._constructor() is not None
+    else:
+        monkeypatch.setattr(cuda, "_constructor", lambda: None)
+    x, w = cupy.random.rand(8, 64, dtype=cupy.float32), cupy.random.rand(64, dtype=cupy.float32)
+    fused, pool = warm(x, w), cupy.get_default_memory_pool()
+    like, before = x * 2 + w, pool.used_bytes()
+    result, other = fused(x, w), fused(x, w)
+    assert type(result) is cupy.ndarray
+    for name in ("shape", "strides", "dtype", "base", "size", "nbytes", "device"):
+        assert getattr(result, name) == getattr(like, name)
+    assert result.flags.c_contiguous
+    assert result.flags.owndata
+    assert result.data.ptr != other.data.ptr
+    cupy.testing.assert_allclose(result, like, rtol=1e-6)
+    cupy.testing.assert_allclose(cupy.asarray(torch.from_dlpack(result)).T.copy(), like.T, rtol=1e-6)
+    del result, other
+    assert pool.used_bytes() == before
 
 
 def test_alternating_buffers() -> None:
