@@ -12,7 +12,7 @@ _LOGSUMEXP = "with m = mf.max(x, axis=-1, keepdims=True): m + mf.log(mf.sum(mf.e
 _GELU = "0.5 * x * (1 + mf.erf(x * 0.5**0.5)), or by tanh 0.5 * x * (1 + mf.tanh(0.79788456 * (x + 0.044715 * x**3)))"
 _JOIN = "use mf.concat(arrays, axis=...), of arrays of 2 dimensions at least"
 _PAD = "pass an array of zeros, and use mf.concat([x, zeros], axis=...)"
-_SPLIT = "pass the pieces as arguments, or make them a dimension: x.reshape(..., pieces, -1)"
+_SPLIT = "take slices, such as x[..., :n] and x[..., n:], or make the pieces a dimension: x.reshape(..., pieces, -1)"
 _CUMSUM = "a product with a triangular matrix: pass np.triu(np.ones((n, n))) as an argument t, and write x @ t"
 _POSITIONS = "pass the positions as an argument, such as np.arange(n)"
 _INDICES = "indices of elements are not computed; compare with the result of mf.max, or do it outside of the function"
@@ -25,11 +25,13 @@ _ARGUMENT = "traced tensors have no data and no device; leave it out"
 
 FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("argmax", "argmin", "argsort", "topk", "searchsorted", "nonzero"), _INDICES),
-    **dict.fromkeys(("sort", "take", "gather", "flip", "roll", "median", "quantile", "unique"), _ORDER),
+    **dict.fromkeys(("sort", "take", "gather", "median", "quantile", "unique"), _ORDER),
     **dict.fromkeys(("cumsum", "cumulative_sum"), _CUMSUM),
     **dict.fromkeys(("arange", "linspace", "iota"), _POSITIONS),
     **dict.fromkeys(("hstack", "vstack"), _JOIN),
     "pad": _PAD,
+    "flip": "use mf.flip(x, axis)",
+    "roll": "mf.concat([x[..., -n:], x[..., :-n]], axis=-1)",
     **dict.fromkeys(("split", "chunk", "unbind", "array_split"), _SPLIT),
     **dict.fromkeys(("tril", "triu"), _MASK),
     **dict.fromkeys(("array", "asarray", "zeros", "ones", "full", "empty", "eye"), _ARRAY),

@@ -23,7 +23,7 @@ from mlirfuse.builder.state import TensorBase
 from mlirfuse.errors import ShapeError, TraceError
 
 
-def concat(arrays: Sequence[ArrayT], /, *, axis: int | None = 0) -> ArrayT:
+def concat(arrays: Sequence[ArrayT], /, axis: int | None = 0) -> ArrayT:
     """The arrays one after the other along an existing dimension, promoted to a common dtype; None flattens them first.
 
     Raises:
@@ -47,7 +47,7 @@ def concat(arrays: Sequence[ArrayT], /, *, axis: int | None = 0) -> ArrayT:
     return _joined("concat", parts, place)  # type: ignore[return-value]
 
 
-def stack(arrays: Sequence[ArrayT], /, *, axis: int = 0) -> ArrayT:
+def stack(arrays: Sequence[ArrayT], /, axis: int = 0) -> ArrayT:
     """The arrays, which have one shape, one after the other along a new dimension, promoted to a common dtype.
 
     Raises:

@@ -21,6 +21,8 @@ def lowered(function: Callable[..., Any], *shapes: tuple[int | str, ...]) -> Non
         (lambda x, y: mf.concat([x, y]), ((2, 3), (2, 4)), r"concat: shapes \(2, 3\) and \(2, 4\) differ beside"),
         (lambda x, y: mf.concat([x, y], axis=1), ((2, 3), (2, 3, 1)), "differ beside dimension 1"),
         (lambda x, y: mf.concat([x, y], axis=2), ((2, 3), (2, 3)), "concat"),
+        (lambda x, y: mf.concat([x, y], 1), ((2, 3), (3, 3)), "differ beside dimension 1"),
+        (lambda x, y: mf.stack([x, y], 3), ((2, 3), (2, 3)), "out of range"),
         (lambda x, y: mf.concat([]), ((2,), (2,)), "concat of no arrays"),
         (lambda x, y: mf.concat(x), ((2,), (2,)), "concat takes a sequence of arrays"),
         (lambda x, y: mf.concat([x, 1.0]), ((2,), (2,)), "concat"),

@@ -20,8 +20,8 @@ def tensordot(
     x1: ArrayT,
     x2: ArrayT,
     /,
-    *,
     axes: int | Sequence[Axes] = 2,
+    *,
     dtype: object = None,
     precision: str | None = None,
 ) -> ArrayT:
@@ -49,7 +49,7 @@ def tensordot(
     return total
 
 
-def vecdot(x1: ArrayT, x2: ArrayT, /, *, axis: int = -1, dtype: object = None, precision: str | None = None) -> ArrayT:
+def vecdot(x1: ArrayT, x2: ArrayT, /, axis: int = -1, *, dtype: object = None, precision: str | None = None) -> ArrayT:
     """Dot products along one dimension of both operands, which they have in the same place from the end; the other
     dimensions broadcast. `dtype` and `precision` are as in `matmul`.
 
