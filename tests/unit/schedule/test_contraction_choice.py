@@ -379,3 +379,15 @@ def test_other_instructions_propose_where_tiles_multiply_mostly_zeros() -> None:
     assert instructions(problem(4096, 4096, 16)) == {"wgmma", "mma"}
     assert instructions(problem(20, 100000, 4096)) == {"wgmma"}
     assert instructions(problem(4, 8, 4096)) == {"wgmma", "mma"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [(mf.float32, "tf32"), (mf.float32, "3xtf32"), (mf.float8_e4m3fn, "fast_accum")]
+)
+@pytest.mark.parametrize("chip", ["sm_89", "sm_90a"])
+def test_scalar_products_are_exact_ones(dtype: mf.DType, precision: str, chip: str) -> None:
+    """Also where tensor cores multiply mostly zeros, or have no schedule, as of three terms in float8."""
+    for m, n, k, row_bytes in ((4, 8, 4096, 16), (241, 2, 3, 1), (4096, 4096, 16, 16)):
+        given = problem(m, n, k, dtype, precision=precision, accumulator=mf.float32, row_bytes=row_bytes)
+        found = {schedule.contraction_part.instruction for schedule in candidates(given, target_of(chip))}
+        assert "fma" not in found

@@ -14,6 +14,7 @@ from mlirfuse.schedule.model.registers import fits_simt
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.support.precision import IEEE
 from mlirfuse.target import Target
 from mlirfuse.target.instructions import SIMT
 
@@ -48,7 +49,7 @@ class FmaSchedules(FamilySchedules):
     """Tiles of up to 8 x 8 accumulators a thread."""
 
     def unsupported(self, problem: ContractionProblem) -> str | None:
-        return None
+        return None if problem.precision == IEEE else f"{SIMT.name} multiplies as {IEEE}, not as {problem.precision}"
 
     def tiles(self, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         extents = (problem.m or NARROW + 1, problem.n or NARROW + 1)
