@@ -44,7 +44,7 @@ def concat(arrays: Sequence[ArrayT], /, axis: int | None = 0) -> ArrayT:
         if part.ndim != first.ndim or not same_shape(*others):
             what = f"concat: shapes {show(first.shape)} and {show(part.shape)} differ beside dimension {place}"
             raise at_user_line(ShapeError(what, hint="all other extents must be equal"))
-    return _joined("concat", parts, place)  # type: ignore[return-value]
+    return _joined(parts, place)  # type: ignore[return-value]
 
 
 def stack(arrays: Sequence[ArrayT], /, axis: int = 0) -> ArrayT:
@@ -64,25 +64,25 @@ def stack(arrays: Sequence[ArrayT], /, axis: int = 0) -> ArrayT:
             raise at_user_line(ShapeError(what, hint="use concat for arrays that differ in one dimension"))
     (place,) = normalise_axes(integer(axis, "stack: axis"), first.ndim + 1, "stack")
     wide: list[Any] = [expand_dims(part, axis=place) for part in parts]
-    return _joined("stack", wide, place)  # type: ignore[return-value]
+    return _joined(wide, place)  # type: ignore[return-value]
 
 
 def _arguments(function: str, arrays: object) -> list[TensorBase]:
-    """The arrays as tensors of their common dtype."""
+    """The arrays as tensors of their common dtype, whose extents are numbers."""
     if not isinstance(arrays, list | tuple):
         raise at_user_line(TraceError(f"{function} takes a sequence of arrays", hint=f"mf.{function}([a, b])"))
     parts = [tensor_argument(array, function) for array in arrays]
     if not parts:
         raise at_user_line(TraceError(f"{function} of no arrays", hint="pass one at least"))
+    for extent in (extent for part in parts for extent in part.shape):
+        if isinstance(extent, Dim):  # which may be equal to a number
+            needs_static(extent, f"{function} of {', '.join(show(part.shape) for part in parts)}")
     dtype = common_dtype(parts, function)
     return [cast(part, dtype) for part in parts]
 
 
-def _joined(function: str, parts: Sequence[TensorBase], place: int) -> TensorBase:
+def _joined(parts: Sequence[TensorBase], place: int) -> TensorBase:
     """The parts one after the other: each is a view of the whole, and selected where it is inside of its part."""
-    for extent in (extent for part in parts for extent in part.shape):
-        if isinstance(extent, Dim):
-            needs_static(extent, f"{function} of {', '.join(show(part.shape) for part in parts)}")
     if len(parts) > 1:
         parts = [part for part in parts if part.shape[place]] or parts[:1]
     if len(parts) == 1:

@@ -40,6 +40,9 @@ MOSTLY_ZEROS = 2.0
 """Products that tiles multiply, to those that the result needs, from which on other instructions have candidates too.
 """
 
+ZEROS_ALONE = 16.0
+"""Ratio of these products of two tiles, from which on the larger one is no candidate."""
+
 MIN_STEPS = 4
 """Steps along k that a split leaves each block at least."""
 
@@ -121,8 +124,8 @@ def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
 def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
     """A schedule for every tile, unsplit and without a persistent loop.
 
-    Instructions whose every tile multiplies mostly zeros are not faster than the next slower ones, whose smallest tiles
-    then are candidates too.
+    Tiles that multiply many more zeros than others are left out. Instructions whose every tile multiplies mostly zeros
+    are not faster than the next slower ones, whose smallest tiles then are candidates too.
     """
     families = 0
     for family in _fastest_first(target):
@@ -132,9 +135,9 @@ def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterat
             if schedule.contraction and not check_sums(schedule.contraction_part, schedule.layout, problem)
         ]
         families += bool(found)
-        if families > 1:
-            least = min((_overrun(schedule, problem) for schedule in found), default=1.0)
-            found = [schedule for schedule in found if _overrun(schedule, problem) < MOSTLY_ZEROS * least]
+        overruns = [_overrun(schedule, problem) for schedule in found]
+        most = (MOSTLY_ZEROS if families > 1 else ZEROS_ALONE) * min(overruns, default=1.0)
+        found = [schedule for schedule, overrun in zip(found, overruns, strict=True) if overrun < most]
         kept = found if divided else _least_that_cover(found, problem)
         yield from (schedule for schedule in kept if fits_block(schedule, problem, target))
         if families > 1 or any(_overrun(schedule, problem) < MOSTLY_ZEROS for schedule in found):

@@ -43,6 +43,20 @@ def test_other_numbers_of_rows() -> None:
         np.testing.assert_array_equal(np.asarray(fused(x, y)), np.concatenate([x, y]))
 
 
+def test_extents_of_run_time_beside_numbers() -> None:
+    """Seven rows of an argument, and of what was made seven rows of."""
+    x, v = np.arange(49, dtype=np.float32).reshape(7, 7), np.arange(14, dtype=np.float32).reshape(7, 2)
+    wide = np.broadcast_to(v.reshape(-1)[:7], (7, 7))
+
+    def joined(x: Any, v: Any) -> Any:
+        made = mf.broadcast_to(v.reshape(14)[:7].reshape(1, 7), (7, 7))
+        return mf.concat([x, made], axis=1), mf.stack([made, x])
+
+    concatenated, stacked = mf.fuse(joined, target="interpret")(x, v)
+    np.testing.assert_array_equal(np.asarray(concatenated), np.concatenate([x, wide], axis=1))
+    np.testing.assert_array_equal(np.asarray(stacked), np.stack([wide, x]))
+
+
 def test_dtypes_are_promoted() -> None:
     x, y = np.arange(6, dtype=np.int32).reshape(2, 3), np.full((2, 3), 0.5, np.float16)
     found = np.asarray(mf.fuse(lambda x, y: mf.stack([x, y]), target="interpret")(x, y))
