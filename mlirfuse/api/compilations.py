@@ -133,9 +133,9 @@ class Compilations:
         except ShapeError as error:
             raise extents.with_numbers(error) from None
         varies = pool is not None and not pool.of_products
-        numbers = pool.worth_as_numbers(lowered, expected) if pool is not None and not self.interprets else None
-        if pool is not None and numbers:
-            made = self._by_numbers(pool, lowered, numbers, key, static, describe, context)
+        if pool is not None and not self.interprets:
+            numbers, launches = pool.worth_as_numbers(lowered, expected)
+            made = self._by_numbers(pool, lowered, numbers, launches, key, static, describe, context)
             if made is not None:
                 return made
         if pool is not None and varies and pool.known:
@@ -158,19 +158,22 @@ class Compilations:
         pool: Pool,
         lowered: Lowered,
         numbers: frozenset[Source],
+        launches: float,
         key: tuple[Specs, Target, str | None, tuple[int, ...]],
         static: Static,
         describe: Callable[[Extents], Specs],
         context: ir.Context,
     ) -> Compiled | None:
-        """Compiles the function for some numbers of a call, where that is predicted to be much faster; else None."""
+        """Compiles the function for some numbers of a call if that is predicted to save so many launches, else None."""
+        if not numbers:
+            return None
         _, target, device, copies = key
         specs = describe(Extents(Static(static.needed | numbers, static.reordered)))
         try:
             other = self.lower(specs, target, (), device, copies, static.reordered, self.dynamic_products, context)
         except (NeedsStatic, UnreadExtentError, ChangesOrder):
             return None
-        if not (why := faster_by_numbers(lowered, other)):
+        if not (why := faster_by_numbers(lowered, other, launches)):
             return None
         note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
         compiled = replace(other, notes=(note, why)).compile()

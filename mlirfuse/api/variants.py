@@ -46,6 +46,10 @@ EQUAL = 1.1
 OWN = 1.25
 """The same from which on extents are worth kernels of their own: what predictions are known to be worth."""
 
+LAUNCHES, LAUNCHES_OF_IMAGES = 2.0, 0.5
+"""Launches that other kernels have to save, at least: those for other magnitudes, or numbers, of extents, and those for
+numbers of extents that hardly change."""
+
 MOST_VARIANTS = 4
 """Variants of one function for arguments that differ in run-time extents alone; products have as many as they need."""
 
@@ -110,13 +114,19 @@ class Pool:
             return None, f"kernels for other extents are predicted to take {shared / own:.1f} times as long"
         return self._decide(specs, nearest), ""
 
-    def worth_as_numbers(self, lowered: Lowered, specs: Specs) -> frozenset[Source]:
-        """The run-time extents of which kernels for numbers may be much faster; empty where there are many already."""
+    def worth_as_numbers(self, lowered: Lowered, specs: Specs) -> tuple[frozenset[Source], float]:
+        """The run-time extents of which kernels for numbers may be faster, and launches that these have to save, at
+        least; no extents where there are many such kernels already.
+
+        Extents between the first ones and short rows, as of images, hardly change from call to call.
+        """
         if self.of_products or len(self.by_numbers) >= MOST_VARIANTS:
-            return frozenset()
+            return frozenset(), LAUNCHES
         if self._may_save_a_pass(lowered, specs):
-            return frozenset(extent.source for extent in run_time_extents(specs))
-        return behind_first(specs) | (short(specs) if _makes_innermost(lowered) else frozenset())
+            return frozenset(extent.source for extent in run_time_extents(specs)), LAUNCHES
+        if _makes_innermost(lowered):
+            return behind_first(specs) | short(specs), LAUNCHES
+        return behind_first(specs), LAUNCHES_OF_IMAGES
 
     def _may_save_a_pass(self, lowered: Lowered, specs: Specs) -> bool:
         """Whether kernels for extents as numbers may read memory once less.
@@ -230,12 +240,12 @@ class Variants:
         return NO_CHOICE if pool.impossible else Choice(sources, pool)
 
 
-def faster_by_numbers(lowered: Lowered, by_numbers: Lowered) -> str:
+def faster_by_numbers(lowered: Lowered, by_numbers: Lowered, launches: float) -> str:
     """How much longer the kernels take that a function with run-time extents becomes than those for these numbers;
-    empty where these are equal.
+    empty where these do not save so many launches.
     """
     own, other = KernelTimes(lowered).compiled_now(), KernelTimes(by_numbers).compiled_now()
-    if own <= RESOLUTION * other or own - other <= _least_saved(lowered, launches=0.5):
+    if own <= RESOLUTION * other or own - other <= _least_saved(lowered, launches):
         return ""
     return f"kernels for run-time extents are predicted to take {own / other:.1f} times as long"
 
@@ -246,7 +256,7 @@ def _makes_innermost(lowered: Lowered) -> bool:
     return any(type_.rank > 1 and type_.is_dynamic_dim(type_.rank - 1) for type_ in types)
 
 
-def _least_saved(lowered: Lowered, launches: float = 2) -> float:
+def _least_saved(lowered: Lowered, launches: float = LAUNCHES) -> float:
     """Microseconds that other kernels have to save, at least: so many launches."""
     return 1e6 * launches * machine_of(lowered.target, lowered.device).next_launch
 

@@ -36,9 +36,9 @@ WAITING_BLOCKS = 8
 MOST_TAIL = 16
 """Blocks that share a tile of the last wave, at most: one of them adds up what all have."""
 
-MOSTLY_ZEROS = 2.0
-"""Products that tiles multiply, to those that the result needs, from which on other instructions have candidates too.
-"""
+MOSTLY_ZEROS, FEW_RESULTS = 2.0, 1 << 20
+"""Products that tiles multiply, to those that the result needs, from which on other instructions have candidates too;
+and elements of such results at most, since warps that store their own fragments take longer than copies of tiles."""
 
 ZEROS_ALONE = 16.0
 """Ratio of these products of two tiles, from which on the larger one is no candidate."""
@@ -124,8 +124,8 @@ def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
 def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
     """A schedule for every tile, unsplit and without a persistent loop.
 
-    Tiles that multiply many more zeros than others are left out. Instructions whose every tile multiplies mostly zeros
-    are not faster than the next slower ones, whose smallest tiles then are candidates too.
+    Tiles that multiply many more zeros than others are left out. Where every tile of an instruction multiplies mostly
+    zeros in one step along k, the next slower one is as fast, and its smallest tiles are candidates too.
     """
     families = 0
     for family in _fastest_first(target):
@@ -140,8 +140,19 @@ def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterat
         found = [schedule for schedule, overrun in zip(found, overruns, strict=True) if overrun < most]
         kept = found if divided else _least_that_cover(found, problem)
         yield from (schedule for schedule in kept if fits_block(schedule, problem, target))
-        if families > 1 or any(_overrun(schedule, problem) < MOSTLY_ZEROS for schedule in found):
+        if families > 1 or (found and not _is_little(found, problem)):
             return
+
+
+def _is_little(schedules: Sequence[Schedule], problem: ContractionProblem) -> bool:
+    """Whether a result of few elements is mostly zeros in one step of each of these tiles; not of windows, which tensor
+    maps copy.
+    """
+    results = prod(extents_of(schedules[0], problem))
+    if problem.windows != (None, None):
+        return False
+    each = ((problem.steps(s.contraction_part.k), _overrun(s, problem)) for s in schedules)
+    return results <= FEW_RESULTS and all(steps == 1 and overrun >= MOSTLY_ZEROS for steps, overrun in each)
 
 
 def _overrun(schedule: Schedule, problem: ContractionProblem) -> float:

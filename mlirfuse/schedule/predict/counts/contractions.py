@@ -66,17 +66,6 @@ def epilogue_seconds(grid: ContractionGrid) -> float:
     return max(results, special_seconds(grid)) + _computing_seconds(grid) + _loading_seconds(grid) + _joining(grid)
 
 
-def storing_seconds(grid: ContractionGrid) -> float:
-    """Time of an SM's load/store units for the stores of one block's results by warps that stage none: an access of a
-    warp reaches eight rows, with a pair of elements of each of four lanes, or one by one where rows are no whole pairs.
-    """
-    family, columns = grid.contraction.family, grid.problem.n or STAGED_COLUMNS
-    if not family.is_tensor_core or family.is_asynchronous:
-        return 0.0
-    results = prod(grid.tile) * grid.problem.work.written / grid.problem.element.bytes
-    return results / (WARP if columns % 2 else 2 * WARP) * ROW_LANES / grid.machine.clock
-
-
 def _joining(grid: ContractionGrid) -> float:
     """Time in which a block hands over partial results of a reduction over several tiles: all its threads wait until
     they are visible, and for the number of blocks that have come before.

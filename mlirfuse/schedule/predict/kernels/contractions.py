@@ -16,7 +16,6 @@ from mlirfuse.schedule.predict.counts.contractions import (
     issue_seconds,
     meeting_seconds,
     special_seconds,
-    storing_seconds,
 )
 from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction, mean
@@ -39,7 +38,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
     return Prediction(
         dram=US * grid.dram_bytes / machine.dram_bandwidth,
         l2=steps * step.copies,
-        shared=steps * (step.shared + reread) + US * grid.rounds * storing_seconds(grid),
+        shared=steps * (step.shared + reread),
         dsmem=0.0,
         tensor=steps * step.tensor,
         issue=steps * (step.issue + adding) + US * grid.rounds * issue_seconds(grid),
