@@ -27,6 +27,9 @@ ALL_SIZES = sorted(
 REGISTERS, SHARE = 16, 0.3
 """How far an estimate may be off: that many registers, or that share of what ptxas takes."""
 
+EXCEPTIONS = 0.05
+"""Share of all sizes at which it may be off by more."""
+
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
 
 
@@ -91,6 +94,12 @@ def _disagreement(name: str, dtype: str, columns: int) -> str | None:
     return None
 
 
+def _spills(name: str, dtype: str, columns: int) -> bool:
+    """Whether a kernel that is compiled in the end spills registers, or the assembler did not say."""
+    compiled = mf.fuse(FUNCTIONS[name][0], target="sm_90a").lower(*_specs(name, dtype, columns)).compile()
+    return any((used.spill_store_bytes, used.spill_load_bytes) != (0, 0) for used in compiled.resources)
+
+
 @combined({"columns": some(SIZES, 6), "name": FUNCTIONS, "dtype": ["float16", "float32"]})
 def test_rows_of_one_block_fit_the_registers(columns: int, name: str, dtype: str) -> None:
     assert _disagreement(name, dtype, columns) is None
@@ -99,14 +108,14 @@ def test_rows_of_one_block_fit_the_registers(columns: int, name: str, dtype: str
 @combined({"columns": SIZES}, turns={"name": FUNCTIONS, "dtype": ["float16", "float32"]})
 def test_nothing_is_spilled_of_what_is_chosen_in_the_end(columns: int, name: str, dtype: str) -> None:
     """Whatever the estimates say: clusters with much in shared memory are estimated too low, and chosen again."""
-    fused = mf.fuse(FUNCTIONS[name][0], target="sm_90a")
-    for used in fused.lower(*_specs(name, dtype, columns)).compile().resources:
-        assert (used.spill_store_bytes, used.spill_load_bytes) == (0, 0)
+    assert not _spills(name, dtype, columns)
 
 
 @pytest.mark.skipif("MLIRFUSE_FUZZ_GRAPHS" not in os.environ, reason="run by `make fuzz`: takes minutes")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_fuzz_registers_over_the_size_range(name: str, dtype: str) -> None:
+    """Estimates hold at most sizes; at every size what is chosen in the end spills nothing."""
     found = [text for n in ALL_SIZES if (text := _disagreement(name, dtype, n))]
-    assert not found, "\n".join(found)
+    assert len(found) <= EXCEPTIONS * len(ALL_SIZES), "\n".join(found)
+    assert [n for n in ALL_SIZES if _spills(name, dtype, n)] == []
