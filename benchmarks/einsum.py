@@ -25,16 +25,15 @@ from typing import Any
 import survey
 from einsum_calls import Limit, calls, first_call_limits, host_limits
 from rich.console import Console
-from survey_results import read_rows
+from survey_results import BYTES_PER_US, LARGE_BYTES, read_rows, share
 from survey_workers import all_programs
 
 GEOMEAN, LEAST = 1.3, 0.9
 """What the issue asks of the speeds against the fastest peer: of all of them, and of each."""
 
-DRAM_BYTES = 4.26e12
-"""Bytes a second of an H200's memory, of which a memory-bound einsum should reach `OF_DRAM` or beat its peer."""
-
 OF_DRAM = 0.8
+"""The part of the memory's rate that an einsum should reach whose bytes take longest, from `LARGE_BYTES` on."""
+
 CALLS = 30
 console = Console(width=170)
 
@@ -117,7 +116,7 @@ def report(rows: Sequence[dict[str, Any]], path: Path, limits: Sequence[Limit] =
         own = row["microseconds"]["mlirfuse"]
         peers = {n: t for n, t in row["microseconds"].items() if n != "mlirfuse"}
         best = min(peers, key=lambda n: peers[n])
-        of_dram = 1e6 * row["bytes"] / DRAM_BYTES / own
+        of_dram = row["bytes"] / BYTES_PER_US["H200"] / own
         wrong = "  WRONG" if row.get("wrong") else ""
         text = f"{lead(row):6.2f}  {own:8.1f} us  {best} {peers[best]:8.1f}  {of_dram:4.2f} of memory"
         console.print(f"{text}  {row.get('kernels')} kernel(s)  {row['name']}{wrong}", highlight=False, markup=False)
@@ -125,16 +124,26 @@ def report(rows: Sequence[dict[str, Any]], path: Path, limits: Sequence[Limit] =
     geomean = math.exp(sum(math.log(lead(row)) for row in timed) / max(1, len(timed)))
     wrong = [row["name"] for row in rows if row.get("wrong")]
     console.print(f"geomean {geomean:.2f} of {len(timed)}; below {LEAST}: {len(slow)}; wrong: {wrong}", highlight=False)
+    large = [row for row in timed if row.get("bound") == "bytes" and row["bytes"] >= LARGE_BYTES]
+    below = [row["name"] for row in large if (share(row) or 0.0) < OF_DRAM]
+    console.print(f"bound by memory: {len(large)}; below {OF_DRAM} of it: {below}", highlight=False, markup=False)
     limits = [*limits, *first_call_limits(rows)]
     for limit in limits:
         if not limit.holds:
             text = f"{limit.name}: {limit.value:.2f} {limit.unit}, not {limit.most}"
             console.print(text, highlight=False, markup=False)
     lasting = [asdict(limit) for limit in limits if not limit.name.startswith("first call: ") or not limit.holds]
-    content = {"geomean": geomean, "below": slow, "wrong": wrong, "calls": lasting, "rows": timed}
+    content = {
+        "geomean": geomean,
+        "below": slow,
+        "below_memory": below,
+        "wrong": wrong,
+        "calls": lasting,
+        "rows": timed,
+    }
     path.write_text(json.dumps(content, indent=1) + "\n")
     held = all(limit.holds for limit in limits)
-    return int(bool(slow or wrong) or geomean < GEOMEAN or not held)
+    return int(bool(slow or below or wrong) or geomean < GEOMEAN or not held)
 
 
 def host_times() -> list[Limit]:

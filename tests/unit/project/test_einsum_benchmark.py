@@ -59,6 +59,15 @@ def test_the_peer_is_the_fastest(einsum, tmp_path) -> None:
     assert found["geomean"] == pytest.approx(math.sqrt(1.5 * 0.75))
 
 
+def test_a_large_einsum_of_bytes_should_reach_the_rate_of_the_memory(einsum, tmp_path) -> None:
+    times = {"microseconds": {"mlirfuse": 20.0, "eager": 40.0}, "bytes": 6.4e7, "roofline_us": 15.0}
+    rows = [{"name": "a", "bound": "bytes", **times}, {"name": "b", "bound": "products", **times}]
+    assert einsum.report(rows, tmp_path / "einsum.json") == 1
+    assert json.loads((tmp_path / "einsum.json").read_text())["below_memory"] == ["a"]
+    rows[0]["roofline_us"] = 16.0
+    assert einsum.report(rows, tmp_path / "einsum.json") == 0
+
+
 def test_host_times_have_limits_relative_to_a_bare_launch(einsum, tmp_path) -> None:
     from einsum_calls import BARE, host_limits, thunder
 
