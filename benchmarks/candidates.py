@@ -139,12 +139,12 @@ def _measured(program: Program, most: int, best: int, end: float) -> Iterator[di
 
 def _arguments(program: Program) -> list[list[Any]]:
     """Sets of random arrays that do not fit the L2 together."""
-    from survey_programs.draw import cupy_array_of
+    from survey_programs.draw import cupy_arrays_of
     from survey_programs.program import Argument
 
     values = program.values or ("",) * len(program.shapes)
     arguments = zip(program.dtypes, program.shapes, values, strict=True)
-    first = [cupy_array_of(Argument(f"a{n}", *each)) for n, each in enumerate(arguments)]
+    first = cupy_arrays_of([Argument(f"a{n}", *each) for n, each in enumerate(arguments)])
     count = min(MOST_SETS, max(2, -(-COLD_BYTES // sum(a.nbytes for a in first))))
     return [first, *([a.copy() for a in first] for _ in range(count - 1))]
 

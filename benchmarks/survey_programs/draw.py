@@ -30,12 +30,23 @@ def numpy_arrays_of(arguments: Sequence[Argument], seed: int = 0) -> list[np.nda
     import ml_dtypes
 
     rng = np.random.default_rng(seed)
-    return [_numpy(a, rng, np.dtype(getattr(ml_dtypes, a.dtype, a.dtype))) for a in arguments]
+    return [_drawn(a, np, rng, np.dtype(getattr(ml_dtypes, a.dtype, a.dtype))) for a in arguments]
 
 
-def _numpy(a: Argument, rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+def cupy_arrays_of(arguments: Sequence[Argument], seed: int = 0) -> list[Any]:
+    """Arrays of CuPy."""
+    import cupy
+
+    from mlirfuse.support.dtypes import dtype_of
+
+    rng = cupy.random.default_rng(seed)
+    return [_drawn(a, cupy, rng, np.dtype(dtype_of(a.dtype).numpy)) for a in arguments]
+
+
+def _drawn(a: Argument, xp: Any, rng: Any, dtype: np.dtype) -> Any:
+    """An array of NumPy or CuPy, by a generator of its own."""
     if a.values == "~":
-        return np.broadcast_to(np.arange(a.shape[-1]), a.shape).astype(dtype)
+        return xp.broadcast_to(xp.arange(a.shape[-1]), a.shape).astype(dtype)
     if isinstance(a.values, int):
         return rng.integers(0, a.values, a.shape).astype(dtype)
     if a.dtype == "bool":
@@ -43,7 +54,7 @@ def _numpy(a: Argument, rng: np.random.Generator, dtype: np.dtype) -> np.ndarray
     if a.dtype.startswith("int"):
         return rng.integers(-127, 128, a.shape).astype(dtype)
     values = rng.standard_normal(a.shape, dtype=np.float32)
-    return (np.abs(values) + LEAST if a.values == "+" else values).astype(dtype)
+    return (xp.abs(values) + LEAST if a.values == "+" else values).astype(dtype)
 
 
 def torch_arrays_of(arguments: Sequence[Argument], seed: int = 0) -> list[Any]:
@@ -68,22 +79,3 @@ def _torch(a: Argument, dtype: Any) -> Any:
     floats = torch.float16 if a.dtype.startswith("float8") else dtype
     values = torch.randn(a.shape, device="cuda", dtype=floats)
     return (values.abs_() + LEAST if a.values == "+" else values).to(dtype)
-
-
-def cupy_array_of(a: Argument) -> Any:
-    """An array of CuPy."""
-    import cupy
-
-    from mlirfuse.support.dtypes import dtype_of
-
-    dtype = np.dtype(dtype_of(a.dtype).numpy)
-    if a.values == "~":
-        return cupy.broadcast_to(cupy.arange(a.shape[-1]), a.shape).astype(dtype)
-    if isinstance(a.values, int):
-        return cupy.random.randint(0, a.values, a.shape).astype(dtype)
-    if a.dtype == "bool":
-        return cupy.random.random_sample(a.shape, dtype=np.float32) < 0.9
-    if a.dtype.startswith("int"):
-        return cupy.random.randint(-127, 128, a.shape).astype(dtype)
-    values = cupy.random.standard_normal(a.shape, dtype=np.float32)
-    return (cupy.abs(values) + LEAST if a.values == "+" else values).astype(dtype)

@@ -136,23 +136,20 @@ def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterat
         ]
         families += bool(found)
         overruns = [_overrun(schedule, problem) for schedule in found]
-        most = (MOSTLY_ZEROS if families > 1 else ZEROS_ALONE) * min(overruns, default=1.0)
+        least = min(overruns, default=1.0)
+        most = (MOSTLY_ZEROS if families > 1 else ZEROS_ALONE) * least
         found = [schedule for schedule, overrun in zip(found, overruns, strict=True) if overrun < most]
         kept = found if divided else _least_that_cover(found, problem)
         yield from (schedule for schedule in kept if fits_block(schedule, problem, target))
-        if families > 1 or (found and not _is_little(found, problem)):
+        if families > 1 or (found and not (least >= MOSTLY_ZEROS and _is_little(found, problem))):
             return
 
 
 def _is_little(schedules: Sequence[Schedule], problem: ContractionProblem) -> bool:
-    """Whether a result of few elements is mostly zeros in one step of each of these tiles; not of windows, which tensor
-    maps copy.
-    """
-    results = prod(extents_of(schedules[0], problem))
-    if problem.windows != (None, None):
+    """Whether each of these tiles makes a result of few elements in one step; not of windows that tensor maps copy."""
+    if problem.windows != (None, None) or prod(extents_of(schedules[0], problem)) > FEW_RESULTS:
         return False
-    each = ((problem.steps(s.contraction_part.k), _overrun(s, problem)) for s in schedules)
-    return results <= FEW_RESULTS and all(steps == 1 and overrun >= MOSTLY_ZEROS for steps, overrun in each)
+    return all(problem.steps(schedule.contraction_part.k) == 1 for schedule in schedules)
 
 
 def _overrun(schedule: Schedule, problem: ContractionProblem) -> float:
