@@ -72,10 +72,11 @@ def test_splits(product: Product, m: int, n: int, split: int, reduction: str, st
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
 @pytest.mark.parametrize("tile", FMA_NARROW_TILES, ids=str)
-def test_narrow_scalar_tiles(tile: tuple[int, int]) -> None:
+def test_narrow_scalar_tiles(tile: tuple[int, int], dtype: str) -> None:
     number = FMA_NARROW_TILES.index(tile)
-    form, dtype = FORMS[number % 4], ("float32", "float64", "int32", "float16")[number % 3]
+    form = FORMS[number % 4]
     product = Product(21 + number, 35 + 2 * number, 96 + number % 2, form, dtype)
     inputs = product.inputs(seed=number)
     schedule = pinned_schedule(product, *tile, split=1 + number % 3, instruction="fma")
