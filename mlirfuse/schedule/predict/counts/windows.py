@@ -5,6 +5,7 @@ slide along dimensions of the space, and elementwise kernels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -51,6 +52,13 @@ def moved_bytes(problem: Problem, extents: tuple[int, ...]) -> tuple[int, int]:
         return bytes_of(problem.reads, extents), bytes_of(problem.writes, extents)
     total = prod(extents)
     return total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
+
+
+@lru_cache(maxsize=64)
+def result_bytes(problem: Problem) -> int:
+    """Bytes that a kernel writes beside those of `moved_bytes`: results of reductions."""
+    extents = known_extents(problem)
+    return max(0, bytes_of(problem.writes, extents) - moved_bytes(problem, extents)[1])
 
 
 def window_registers(schedule: Schedule, problem: Problem) -> int:

@@ -113,6 +113,15 @@ def test_a_copy_is_bound_by_device_memory() -> None:
     assert found.microseconds < 1.35 * found.dram
 
 
+def test_results_of_reductions_are_written() -> None:
+    read = ArrayAccess((0, 1), (1 << 22, 1), 4, 16, written=False, is_contiguous=True)
+    written = ArrayAccess((1,), (1,), 4, 16, written=True, is_contiguous=True)
+    pairs = replace(COLUMNS, extents=(2, 1 << 22), persistent_loop=None, arrays=(read, written))
+    layout = BlockedLayout((1, 4), (1, 32), (1, 8), (1, 1), (1, 1))
+    found = predict(Schedule((1, 1024), layout, persistence="multi_pass"), pairs, H200)
+    assert found.dram == pytest.approx(3 * (1 << 24) / H200.dram_bandwidth * 1e6)
+
+
 def test_narrow_vectors_take_longer() -> None:
     wide, narrow = (predict(copy(vector), COPY, H200) for vector in (4, 1))
     assert narrow.microseconds > wide.microseconds
