@@ -55,7 +55,8 @@ class Prediction:
         streams: whether blocks reduce nothing. No time.
         tensor: products of tensor cores, on the busiest SM.
         exposed: filling the first stages of a tile, and storing its results, where no products overlap with that; the
-            first step of a loop; and moving values to shared memory and back across a reduction.
+            first step of a loop; moving values to shared memory and back across a reduction; and what few blocks of a
+            last wave wait for.
         sharpness: exponent of the mean of all parts that overlap, where a ring of stages lets copies run ahead; 0 where
             `SHARPNESS` and `in_work` say how much overlaps. No time.
     """
@@ -85,12 +86,16 @@ class Prediction:
     @property
     def loop_microseconds(self) -> float:
         """Of all parts but the launch and combining partial results."""
-        rates = (self.dram, self.l2, self.shared, self.dsmem, self.tensor, self.issue, self.special, self.blocks)
         each = HIDING_AHEAD if self.ahead else HIDING
         hiding = self.sharpness or min(1.0 + each * self.in_work**0.5, MOST_HIDING)
+        return mean((self.busy_microseconds, self.latency), hiding) + self.exposed
+
+    @property
+    def busy_microseconds(self) -> float:
+        """Of the parts that are rates, as if nothing waited for anything."""
+        rates = (self.dram, self.l2, self.shared, self.dsmem, self.tensor, self.issue, self.special, self.blocks)
         exponent = self.sharpness or (STREAM_SHARPNESS if self.streams else SHARPNESS)
-        together = mean((mean(rates, exponent), self.latency), hiding)
-        return together + self.exposed
+        return mean(rates, exponent)
 
     @property
     def bound(self) -> str:

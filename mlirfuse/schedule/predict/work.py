@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from mlirfuse.machine import MachineModel
@@ -18,6 +18,9 @@ from mlirfuse.schedule.predict.prediction import Prediction
 
 US = 1e6
 """Microseconds of a second."""
+
+FEW_WAVES, EVEN = 6.0, 0.02
+"""Waves of blocks up to which all blocks of one end at about the same time; and the part of a wave that is none."""
 
 
 @dataclass
@@ -112,7 +115,7 @@ def price(work: Work, machine: MachineModel) -> Prediction:
     functions = work.special / machine.special_per_sm + work.double / machine.f64_fma_per_sm
     launch = machine.next_launch
     first = machine.graph_launch if work.grid_barriers else launch  # a grid that is resident as a whole waits for it
-    return Prediction(
+    prediction = Prediction(
         dram=0.0 if recent else US * (work.read + work.written) / machine.dram_bandwidth,
         l2=US * max(l2, busiest * work.l2_written / machine.dram_bandwidth_per_sm),
         shared=US * busiest * (work.shared + work.l1) / machine.shared_bandwidth_per_sm,
@@ -128,6 +131,20 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         streams=work.streams,
         exposed=US * (spilled + first_step),
     )
+    last = 0.0 if work.ahead else _last_wave(work.blocks / slots, prediction.busy_microseconds, US * chain)
+    return replace(prediction, exposed=prediction.exposed + last) if last else prediction
+
+
+def _last_wave(count: float, busy: float, chain: float) -> float:
+    """Microseconds of the last wave of blocks beyond its share of the work: few blocks wait for what nothing hides.
+
+    Args:
+        count: waves.
+        busy: microseconds of all work, if nothing waits.
+        chain: microseconds of the dependent steps of a block.
+    """
+    part = count % 1.0
+    return max(0.0, chain - busy * part / count) if 1.0 < count < FEW_WAVES and part > EVEN else 0.0
 
 
 def _fetching(work: Work, machine: MachineModel) -> float:
@@ -169,4 +186,4 @@ def _combining(work: Work, machine: MachineModel, exchange: float) -> float:
 def waves(blocks: int, slots: int) -> float:
     """Times that slots are filled with blocks one after the other: a whole number where they are few."""
     count = blocks / slots
-    return max(1.0, ceil(count - 0.02)) if count < 4 else count
+    return max(1.0, ceil(count - EVEN)) if count < FEW_WAVES else count

@@ -93,6 +93,12 @@ def test_a_wave_that_is_hardly_begun_takes_as_long_as_a_full_one() -> None:
     assert begun == pytest.approx(2 * full)
 
 
+def test_few_blocks_of_a_last_wave_wait_for_what_nothing_hides() -> None:
+    slow = replace(WORK, rounds=20.0)
+    full, last, most, many = (price(replace(slow, blocks=n), H200).exposed for n in (2112, 2212, 3100, 9 * 1056 + 100))
+    assert last > most == full == many == 0.0
+
+
 def test_what_is_loaded_ahead_overlaps_with_steps() -> None:
     slow = replace(WORK, rounds=10.0, waits=2000.0)
     assert price(replace(slow, steps=10, ahead=1), H200).latency < price(slow, H200).latency
