@@ -120,7 +120,7 @@ def _measured(program: Program, most: int, best: int, end: float) -> Iterator[di
     (problem,) = found.values()
     kind, key = _kind(problem), RecordKey(problem, lowered.target, lowered.device)
     every = list(_candidates(kind, problem, lowered.target))
-    if kind != PRODUCT and best:
+    if best:
         fastest = _fastest(problem, every, program, lowered)[:best]
         sample = dict.fromkeys((*fastest, *_sample(every, most - best)))
     else:
@@ -185,12 +185,11 @@ def _fastest(problem: Any, every: list[tuple[str, Any]], program: Program, lower
     from math import prod
 
     from mlirfuse.machine import machine_of
-    from mlirfuse.schedule.predict import predict
-    from mlirfuse.schedule.predict.counts.space import with_extents
+    from mlirfuse.schedule.choice.predicted import prediction_of, with_elements
 
-    sized = with_extents(problem, max(prod(shape) for shape in program.shapes))
+    sized = with_elements(problem, max(prod(shape) for shape in program.shapes))
     machine = machine_of(lowered.target, lowered.device)
-    return sorted(every, key=lambda each: predict(each[1], sized, machine).microseconds)
+    return sorted(every, key=lambda each: prediction_of(each[1], sized, machine).microseconds)
 
 
 def _timed(fused: Any, sets: Any) -> dict[str, Any]:
