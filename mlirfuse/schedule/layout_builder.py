@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -123,6 +122,8 @@ class LayoutBuilder:
 
     def layout(self) -> BlockedLayout:
         """The layout as it is."""
-        parts = (self.vector, self.lanes, self.warps, self.repeats, self.blocks)
+        vector, lanes, warps, repeats, blocks = map(
+            tuple, (self.vector, self.lanes, self.warps, self.repeats, self.blocks)
+        )
         run = tuple(self.run) if max(self.run) > 1 else ()
-        return replace(BlockedLayout(*(tuple(part) for part in parts)), run=run)
+        return BlockedLayout(vector, lanes, warps, repeats, blocks, run=run)

@@ -26,11 +26,15 @@ UNKNOWN_EXTENT = 4096
 KEPT = 0.5
 """Share of the L2 whose lines are still there when they are read again: its two sides both keep what both have read."""
 
+PARTS_KEPT = 0.9
+"""Share of the lines, at most, whose first part is still in the L2 when another tile stores the rest: other kernels'
+results leave it meanwhile, and those of this one (`benchmarks/results/thin_products-h200.json`)."""
+
 COUNTED = 1.08
 """Time of steps along k whose number differs from tile to tile, to that of steps of whole tiles, whose number is known
 to the compiler (`benchmarks/results/tail_candidates-h200.json`)."""
 
-SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
+SHARED_COPY = {1: 1.0, 2: 0.55, 4: 0.45}
 """Time of copying a row that the blocks of a cluster copy for each other, by their number, to that of one that each
 block copies for itself."""
 
@@ -249,15 +253,15 @@ class ContractionGrid:
 
     @kept_property
     def _rewritten(self) -> float:
-        """Bytes of one product's result that are moved again: a line of which several tiles store parts has left the L2
-        in between, where that does not keep the result, and is read and written once more.
+        """Bytes of one product's result that are moved again: a line of which several tiles store parts may have left
+        the L2 in between, and most have where that does not keep the result; it is read and written once more.
         """
         rows, columns = self.sides[::-1] if self.contraction.swapped else self.sides
         count, tile = (each[not self.contraction.swapped] for each in (self.counts, self.tile))
         row_bytes, tile_bytes = (int(n * self.problem.work.written) for n in (columns, tile))
         if not row_bytes:
             return 0.0
-        kept = min(1.0, KEPT * self.machine.l2_bytes / (rows * row_bytes))
+        kept = min(PARTS_KEPT, KEPT * self.machine.l2_bytes / (rows * row_bytes))
         return 2 * (1 - kept) * LINE * rows * _parted_lines(row_bytes, tile_bytes, count)
 
     def _once(self, side: int) -> float:

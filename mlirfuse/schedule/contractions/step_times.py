@@ -28,7 +28,7 @@ PADDED = 1.5
 OVERHANG_CYCLES = 14
 """Cycles in which a tensor map copies a row that ends past the end of k, whose rest it fills with zeros."""
 
-CLUSTER_WAIT = 1.15
+CLUSTER_WAIT = 1.1
 """Time of a step in a cluster, whose blocks wait for each other's stages, to that of a block alone."""
 
 COPY_CYCLES = 32

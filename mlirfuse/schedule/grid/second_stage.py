@@ -8,6 +8,7 @@ shared memory keep bytes in flight without registers, two or three tiles deep.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd, prod
 from typing import Any
 
@@ -129,6 +130,8 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
         tile, layout = _row_of_sums(schedule, loop.dims)
         changes |= {"second_stage_tile": tile, "second_stage_layout": layout}
         changes |= {"second_stage_reads": SUM_ROWS, "period": 0}
+    if grid_reduction == loop.grid_reduction and changes == {"chunk": loop.chunk}:
+        return schedule
     return schedule.with_loop(grid_reduction=grid_reduction, **changes)
 
 
@@ -182,17 +185,30 @@ def with_second_stage(
 
     `resident` blocks share an SM, whose threads work in an order; `how` are further fields of `PersistentLoop`.
     """
+    plan = _second_stage_plan(problem, loop, layout, resident, target, **how)
+    return _scheduled(problem, plan, layout, resident, order)
+
+
+def _second_stage_plan(
+    problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, resident: int, target: Target, **how: Any
+) -> PersistentLoop:
+    """A persistent loop with a second stage; `how` are further fields."""
     tile, second, reads = choose_second_stage(problem, loop, layout, resident, target, how.get("slices", 1))
     fields = {"grid_reduction": "grid_sync", "period": PERIOD if loop.wide else 0, "second_stage_reads": reads, **how}
-    plan = PersistentLoop(loop.dims, second_stage_tile=tile, second_stage_layout=second, **fields)
-    tile = problem.tile_of(layout, loop.dims)
+    return PersistentLoop(loop.dims, second_stage_tile=tile, second_stage_layout=second, **fields)
+
+
+def _scheduled(problem: Problem, plan: PersistentLoop, layout: BlockedLayout, resident: int, order: str) -> Schedule:
+    """The schedule of a persistent loop over tiles of a layout."""
+    tile = problem.tile_of(layout, plan.dims)
     return Schedule(tile, layout, order=order, blocks_per_sm=resident, persistent_loop=plan)
 
 
 def legal(problem: Problem, schedule: Schedule, target: Target) -> Schedule | None:
     """A schedule with a persistent loop; None if it is illegal, or if its blocks lack shared memory."""
     is_legal = check_schedule(schedule, problem.extents, problem.reduced, target) is None
-    return schedule if _fits(problem, schedule, target) and is_legal else None
+    fits = _fits(problem, schedule.layout, schedule.loop_part, schedule.blocks_per_sm, target)
+    return schedule if fits and is_legal else None
 
 
 def staged(
@@ -214,10 +230,11 @@ def staged(
     # A block that takes chunks does not know its last tile. Costs of peeling were not fitted to order `depth`.
     peeled = order == "breadth" and loop.inner and not loop.wide and not chunk
     how = {"columns": columns, "peeled": peeled, "chunk": chunk}
-    schedule = with_second_stage(problem, loop, layout, blocks, target, order=order, **how)
+    plan = _second_stage_plan(problem, loop, layout, blocks, target, **how)
     none_abreast = layout.cluster == 1 and layout.is_alone(loop.dims) and order == "breadth"
     for stages in range(1 if problem.vector == 1 else STAGES, 1, -1):  # asynchronous copies move 4 bytes or more
-        deep = schedule.with_loop(
+        deep = replace(
+            plan,
             stages=stages,
             few_tiles=FEW_TILES if none_abreast and stages > 2 else 0,
             row_values="shared" if apart else "registers",
@@ -225,11 +242,12 @@ def staged(
             # their threads, or those of several warps lie side by side.
             streamed=(apart or layout.is_alone(loop.dims)) and padding(problem, loop, layout) == 1,
         )
-        if _fits(problem, deep, target):
-            return legal(problem, deep, target)
-    return legal(problem, schedule, target)
+        if _fits(problem, layout, deep, blocks, target):
+            plan = deep
+            break
+    return legal(problem, _scheduled(problem, plan, layout, blocks, order), target)
 
 
-def _fits(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    needed = persistent_loop_bytes(problem, schedule.layout, schedule.loop_part)
-    return needed <= shared_left(schedule.blocks_per_sm, target)
+def _fits(problem: Problem, layout: BlockedLayout, plan: PersistentLoop, resident: int, target: Target) -> bool:
+    """Whether so many blocks share the memory of an SM."""
+    return persistent_loop_bytes(problem, layout, plan) <= shared_left(resident, target)

@@ -80,7 +80,7 @@ def test_odd_rows_are_stored_in_parts_of_sectors(h200: MachineModel) -> None:
 
 
 def test_lines_that_tiles_share_are_moved_again(h200: MachineModel) -> None:
-    """Where the L2 keeps the result no line is; tiles across the columns of a row that is a line have whole ones."""
+    """Where the L2 keeps the result few lines are; tiles across the columns of a row that is a line have whole ones."""
 
     def moved(m: int, n: int, columns: int, *, swapped: bool = False) -> float:
         given = problem(m, n, 64)
@@ -90,7 +90,8 @@ def test_lines_that_tiles_share_are_moved_again(h200: MachineModel) -> None:
     assert moved(long, 256, 32) > 2 * moved(long, 256, 64)
     assert moved(long, 256, 64) < moved(long, 256, 96) < moved(long, 256, 32)
     assert moved(long, 256, 32, swapped=True) == moved(long, 256, 64, swapped=True)
-    assert moved(4096, 256, 32) == moved(4096, 256, 64)
+    few, many = (moved(m, 256, 32) / moved(m, 256, 64) for m in (4096, long))
+    assert 1 < few < 1 + (many - 1) / 5
 
 
 def test_rows_that_end_inside_of_a_copy_take_longer(h200: MachineModel) -> None:

@@ -12,7 +12,7 @@ from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of
 from mlirfuse.schedule.parts.split_sectors import follows, split_sectors
-from mlirfuse.schedule.predict.counts.space import tiles
+from mlirfuse.schedule.predict.counts.space import tiles, wastes
 from mlirfuse.schedule.predict.device import Device
 from mlirfuse.schedule.predict.facts import PART_READS, SPLIT_KEPT, SPLIT_SECTOR, WORKING_SET
 from mlirfuse.schedule.predict.work import Work
@@ -93,7 +93,8 @@ def add_strided(
     reads: float = 1.0,
     passes: float = 1.0,
 ) -> float:
-    """Adds what accesses to arrays of the whole space take more that are not contiguous along the layout's vectors.
+    """Adds what accesses to arrays of the whole space take more that are not contiguous along the layout's vectors than
+    others take, as which they were counted.
 
     Args:
         work: what it is added to.
@@ -108,6 +109,7 @@ def add_strided(
     """
     blocks = tiles(extents, schedule.tile, range(len(extents))) * schedule.layout.cluster
     elements, instructions = prod(extents), 0.0
+    _, _, lines = wastes(schedule, problem, extents)
     whole = elements / max(schedule.layout.vector) / WARP
     for array in strided_arrays(problem):
         layout, own = schedule.layout, elements * array.bytes
@@ -115,7 +117,7 @@ def add_strided(
         if not array.written:
             work.l2_read += max(0.0, moved.read / schedule.layout.cluster - own) * reads
         work.l2_written += max(0.0, moved.written - own)
-        work.l1 += max(0.0, moved.l1 - own) * passes
+        work.l1 += (moved.l1 - own * lines) * (1.0 if array.written else passes)
         instructions += max(0.0, moved.instructions - whole)
     return instructions * WARP * passes
 

@@ -38,6 +38,7 @@ def shares(problem: Problem) -> bool:
     return problem.shares_reads or any(a.slides for a in problem.arrays)
 
 
+@lru_cache(maxsize=64)
 def reads_windows(problem: Problem) -> bool:
     """Whether elements of the space read several elements of an array."""
     return any(a.taps > 1 for a in problem.arrays)

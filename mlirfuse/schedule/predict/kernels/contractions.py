@@ -18,7 +18,7 @@ from mlirfuse.schedule.predict.counts.contractions import (
     special_seconds,
 )
 from mlirfuse.schedule.predict.device import device_of
-from mlirfuse.schedule.predict.prediction import SHARPNESS, Prediction, mean
+from mlirfuse.schedule.predict.prediction import SHARPNESS, STREAM_SHARPNESS, Prediction, mean
 from mlirfuse.schedule.predict.work import US
 from mlirfuse.schedule.schedule import Schedule
 
@@ -97,5 +97,5 @@ def _exposed_seconds(grid: ContractionGrid, step: StepTimes) -> float:
     steps = grid.busiest_steps
     copying = max(grid.dram_bytes / machine.dram_bandwidth, steps * step.copies)
     products = steps * max(step.tensor, step.shared, step.chain)
-    alone, behind = (mean((copying, products + t), SHARPNESS) for t in (0.0, (grid.rounds - 1) * results))
+    alone, behind = (mean((copying, products + t), STREAM_SHARPNESS) for t in (0.0, (grid.rounds - 1) * results))
     return first + results + behind - alone
