@@ -156,7 +156,7 @@ def first_call(program: Program, watch: Stopwatch) -> dict[str, Any]:
         "yardstick": steps,
         "stages": dict(watch.seconds),
         "kernels": len(texts),
-        "spilled": {name: len(tried) for name, tried in compiled.attempts.items()},
+        "again": {name: len(tried) for name, tried in compiled.attempts.items()},
         "ptx_lines": [text.count("\n") for text in texts],
         "schedules": {name: str(schedule) for name, schedule in compiled.schedules.items()},
         "ptx": sha256("\0".join(texts).encode()).hexdigest()[:16],
@@ -188,7 +188,7 @@ def report(rows: Sequence[dict[str, Any]], slowest: int) -> None:
     for row in rows:
         if "failed" in row:
             console.print(f"refused: {row['name']}: {row['failed']}", markup=False, highlight=False)
-    table = Table("seconds", "total", "choosing", *STAGES, "kernels", "spilled", "lines of PTX")
+    table = Table("seconds", "total", "choosing", *STAGES, "kernels", "again", "lines of PTX")
     for row in sorted(made, key=lambda row: -row["seconds"])[:slowest]:
         table.add_row(row["name"], *_cells(row))
     console.print(table)
@@ -207,7 +207,7 @@ def report(rows: Sequence[dict[str, Any]], slowest: int) -> None:
 def _cells(row: dict[str, Any]) -> list[str]:
     stages = row["stages"]
     seconds = [row["seconds"], choosing(row), *(stages.get(stage, 0.0) for stage in STAGES)]
-    counts = [row["kernels"], sum(row["spilled"].values()), sum(row["ptx_lines"])]
+    counts = [row["kernels"], sum(row["again"].values()), sum(row["ptx_lines"])]
     return [*(f"{value:.3f}" for value in seconds), *map(str, counts)]
 
 
@@ -217,7 +217,7 @@ def compare(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) -
     pairs = [(known[row["name"]], row) for row in after if row["name"] in known]
     differ = 0
     for old, new in pairs:
-        for key in ("schedules", "spilled", "ptx", "failed"):
+        for key in ("schedules", "again", "ptx", "failed"):
             if old.get(key) != new.get(key):
                 differ = 1
                 console.print(f"{new['name']}: another {key}", markup=False, highlight=False)

@@ -233,7 +233,7 @@ class Compiled:
         infos: how to launch each kernel.
         binaries: each kernel's PTX.
         remarks: the passes' remarks.
-        attempts: by kernel, the schedules that were compiled before and spilled.
+        attempts: by kernel, the schedules that were compiled before: that spilled, or took more registers than assumed.
         at_gpu: the module at the `gpu` stage, where it was compiled to be interpreted; not to be changed.
         schedules: of each kernel, by its name before it is tiled.
     """

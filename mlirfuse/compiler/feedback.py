@@ -1,4 +1,6 @@
-"""Compiles again where kernels spill, according to the assembler's report, with other schedules."""
+"""Compiles again, with other schedules, where the assembler's report contradicts what a choice assumed: where kernels
+spill, or take more registers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from mlirfuse.schedule.choice.attempts import Attempt
 from mlirfuse.schedule.schedule import Schedule
 
 Attempts = Mapping[str, tuple[Attempt, ...]]
-"""By kernel, the schedules that were compiled for it and spilled, in order."""
+"""By kernel, the schedules that were compiled for it and spilled, or whose registers might be too many, in order."""
+
+MOST_REGISTERS = 64
+"""Of a thread, up to which half of the threads that an SM may have are resident: enough for any estimate."""
 
 Chosen = Mapping[str, Schedule]
 """The schedule of each kernel, by its name before it is tiled."""
@@ -46,7 +51,8 @@ class Refused(Exception):
 def without_spills(compile_once: Callable[[Attempts], tuple[C, Chosen]], assemble: Assemble = resources_of) -> C:
     """The first of several compilations in which no kernel spills, or in which each that does spills least.
 
-    A kernel that needs more shared memory than was estimated gets another schedule too.
+    A kernel that needs more shared memory than was estimated gets another schedule too, and so does one whose registers
+    leave fewer blocks resident than the choice of its schedule assumed, where another one is faster then.
 
     The result depends only on the program and the assembler's reports. One compilation changes the schedules of all
     kernels that spill; the other kernels stay the same, and their machine code is cached.
@@ -87,7 +93,7 @@ def _new(found: Mapping[str, Attempt], attempts: Attempts) -> dict[str, Attempt]
 
 
 def _attempts_in(compiled: C, chosen: Chosen, attempts: Attempts, assemble: Assemble) -> dict[str, Attempt]:
-    """An attempt for each kernel that spills, or that the assembler refuses.
+    """An attempt for each kernel that spills, that the assembler refuses, or whose registers may be too many.
 
     Raises the assembler's error for a kernel without earlier attempts, which has no other schedule to return to.
     """
@@ -102,7 +108,17 @@ def _attempts_in(compiled: C, chosen: Chosen, attempts: Attempts, assemble: Asse
         spilled = max(resources.spill_store_bytes or 0, resources.spill_load_bytes or 0)
         if spilled and name in chosen and spilled > (found[name].spilled if name in found else 0):
             found[name] = Attempt(chosen[name], resources.registers, spilled)
-    return found
+        elif name in chosen and name not in found and _is_crowded(chosen[name], resources):
+            found[name] = Attempt(chosen[name], resources.registers, 0)
+    failed = {name for name, tried in attempts.items() if any(attempt.failed for attempt in tried)}
+    return {name: attempt for name, attempt in found.items() if attempt.failed or name not in failed}
+
+
+def _is_crowded(schedule: Schedule, resources: KernelResources) -> bool:
+    """Whether ptxas had as many registers as it liked, and took many."""
+    parts = (schedule.contraction, schedule.persistent_loop, schedule.grid_persistent)
+    is_free = schedule.blocks_per_sm == 0 and all(part is None for part in parts)
+    return is_free and resources.registers > MOST_REGISTERS
 
 
 @dataclass(frozen=True)

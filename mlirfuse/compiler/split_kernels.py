@@ -32,7 +32,7 @@ def with_split_kernels(lowered: Lowered, compiled: Compiled, compile_: Callable[
             be compiled, which `explain` then says.
         compile_: compiles a function, and gives kernels that spill other schedules.
     """
-    slow = [name for name, tried in compiled.attempts.items() if not all(attempt.refused for attempt in tried)]
+    slow = [name for name, tried in compiled.attempts.items() if any(attempt.spilled for attempt in tried)]
     if not slow:
         return compiled
     found = compiled.predicted()

@@ -200,7 +200,7 @@ def _choose(
 
     if isinstance(problem, Problem):
         if tried:
-            return choose_schedule_again(tried, problem, target, grid_reduction, legal), "chosen again"
+            return choose_schedule_again(tried, problem, target, grid_reduction, legal, machine), "chosen again"
         return choose_schedule(problem, target, grid_reduction, machine), "chosen"
     if tried:
         return choose_contraction_again(tried, problem, target, machine, legal), "chosen again"
@@ -213,7 +213,7 @@ def _choose(
 def _failed(schedule: Schedule, tried: Sequence[Attempt]) -> str | None:
     """What was wrong with a schedule when it was compiled before, or None."""
     attempt = next((attempt for attempt in tried if attempt.schedule == schedule), None)
-    if attempt is None:
+    if attempt is None or not attempt.failed:
         return None
     return f"it cannot be compiled ({attempt.refused})" if attempt.refused else f"it spills {attempt.spilled} bytes"
 

@@ -1,4 +1,4 @@
-"""Earlier schedules and their spills, as attributes of the host function that `fuse-assign-schedule` reads."""
+"""Earlier schedules and the assembler's reports: attributes of the host function that `fuse-assign-schedule` reads."""
 
 from __future__ import annotations
 
@@ -43,9 +43,16 @@ def forget_attempts(module: ir.Operation) -> None:
 def report(
     pass_: Pass, kernel: ir.Operation, chosen: Schedule, tried: Sequence[Attempt], remarks: Remarks, *, kept: str
 ) -> None:
-    """Remarks which schedules spilled, and which was chosen; `kept` is the origin of a single attempt that is kept."""
+    """Remarks what became of schedules, and which was chosen; `kept` is the origin of a single attempt that is kept.
+
+    A single one that did not spill, and was kept, is nothing to speak of.
+    """
     spilled = "; ".join(_outcome(attempt) for attempt in tried)
-    if chosen not in {attempt.schedule for attempt in tried}:
+    found = next((attempt for attempt in tried if attempt.schedule == chosen), None)
+    if found is not None and not found.failed:
+        if len(tried) > 1:
+            remarks.applied(pass_, f"{spilled}: {_text(chosen)} is the fastest of these, and was kept", kernel)
+    elif found is None:
         remarks.applied(pass_, f"{spilled}: {_text(chosen)} was chosen instead", kernel)
     elif len(tried) == 1:
         remarks.declined(pass_, f"{spilled}, and was kept: it {kept}, and nothing else is legal", kernel)
@@ -55,6 +62,8 @@ def report(
 
 def _outcome(attempt: Attempt) -> str:
     spilled = f"{SPILLED} {attempt.spilled} bytes a thread"
+    if not attempt.failed:
+        return f"{_text(attempt.schedule)} took {attempt.registers} registers a thread"
     what = f"cannot be compiled ({attempt.refused})" if attempt.refused else spilled
     return f"{_text(attempt.schedule)} {what}"
 

@@ -1,8 +1,9 @@
-"""Choosing again where the assembler reports spills: pure functions of (attempts, problem, target).
+"""Choosing again where the assembler contradicts the estimates: pure functions of (attempts, problem, target).
 
-Registers are estimated before there is code. The assembler's report of a schedule that spilled corrects the estimates,
-and the same choice is made again. Where that gives nothing new, threads get more registers, and then less work. Kernels
-that still spill get the schedules of `low_registers.py`, so that a kernel spills only where every family does.
+Registers are estimated before there is code. Where a thread takes so many more that fewer blocks are resident than was
+assumed, the choice is made again with what is known. The report of a schedule that spilled corrects the estimates of
+others, and the same choice is made again. Where that gives nothing new, threads get more registers, and then less work.
+Kernels that still spill get the schedules of `low_registers.py`, so that a kernel spills only where every family does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from itertools import chain
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.choice.choice import RESOLUTION, choose_schedule, faster_of_another_kind, fastest_thin, kind_of
+from mlirfuse.schedule.choice.choice import (
+    RESOLUTION,
+    choose_schedule,
+    faster_of_another_kind,
+    fastest_thin,
+    fastest_with_known_registers,
+    kind_of,
+)
 from mlirfuse.schedule.choice.contraction_choice import fastest_first
 from mlirfuse.schedule.choice.low_registers import low_register_schedules
 from mlirfuse.schedule.contractions.family import family_schedules
@@ -58,6 +66,11 @@ class Attempt:
     refused: str = ""
 
     @property
+    def failed(self) -> bool:
+        """Whether the kernel spilled, or no code could be made."""
+        return bool(self.refused) or self.spilled > 0
+
+    @property
     def lacking(self) -> float:
         """Registers that a thread wanted to those that it had."""
         return 1.0 if self.refused else 1 + self.spilled / REGISTER_BYTES / self.registers
@@ -69,9 +82,23 @@ def least_spilling(attempts: Sequence[Attempt]) -> Attempt:
 
 
 def choose_schedule_again(
-    attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str, legal: Legal
+    attempts: Sequence[Attempt],
+    problem: Problem,
+    target: Target,
+    grid_reduction: str,
+    legal: Legal,
+    machine: MachineModel | None = None,
 ) -> Schedule:
-    """The next schedule to try for a kernel without contractions; the least spilling one where all were tried."""
+    """The next schedule to try for a kernel without contractions; the least spilling one where all were tried.
+
+    Where some did not spill, the fastest with the registers of their code: one of these, or another one, of which
+    `MOST_AGAIN` are tried.
+    """
+    known = {attempt.schedule: attempt.registers for attempt in attempts if not attempt.failed}
+    if known:
+        enough = len(attempts) > min(len(known), MOST_AGAIN)
+        allowed = (lambda _: False) if enough else legal
+        return fastest_with_known_registers(problem, target, known, allowed, machine)
     again = _rows_again(attempts, problem, target, grid_reduction)
     return _next(attempts, again, _lean_rows(attempts, problem, target, grid_reduction, legal), legal)
 

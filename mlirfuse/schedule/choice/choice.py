@@ -5,7 +5,7 @@ Every family proposes what is legal, and `predict` says what each of them takes:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
@@ -22,6 +22,10 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 Kind = tuple[object, ...]
+
+CONTRADICTED = 1.05
+"""Ratio of what a schedule takes with the registers of its code, to what another one is predicted to take, from which
+the other one is tried."""
 
 RESOLUTION = 1.02
 """Ratio of predicted times up to which they are equal: of equals the schedule is taken that moves the least through the
@@ -67,6 +71,37 @@ def faster_of_another_kind(
     best = min(others, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
     if best is None or predictions.of(best).microseconds >= predictions.of(chosen).microseconds:
         return None
+    return best
+
+
+def fastest_with_known_registers(
+    problem: Problem,
+    target: Target,
+    registers: Mapping[Schedule, int],
+    legal: Callable[[Schedule], bool],
+    machine: MachineModel | None = None,
+) -> Schedule:
+    """The fastest schedule where some have code, whose registers say how many blocks an SM really holds.
+
+    Of the others, the fastest legal one is taken if it is predicted to be faster than all of these (`CONTRADICTED`).
+
+    Args:
+        problem: the problem.
+        target: the architecture.
+        registers: of a thread, by schedule.
+        legal: whether a schedule is legal for the kernel.
+        machine: the speeds of the device; by default the target's.
+    """
+    machine, sized = machine or machine_of(target), with_extents(problem)
+    known = {s: predict(s, sized, machine, registers=count).microseconds for s, count in registers.items()}
+    best = min(known, key=known.__getitem__)
+    predictions = _Predictions(sized, machine)
+    others = {p.schedule: predictions.of(p.schedule).microseconds for p in proposals(problem, target)}
+    for schedule in sorted(others.keys() - known.keys(), key=others.__getitem__):
+        if CONTRADICTED * others[schedule] >= known[best]:
+            break
+        if legal(schedule):
+            return schedule
     return best
 
 

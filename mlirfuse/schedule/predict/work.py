@@ -19,8 +19,11 @@ from mlirfuse.schedule.predict.prediction import Prediction
 US = 1e6
 """Microseconds of a second."""
 
-FEW_WAVES, EVEN = 6.0, 0.02
+FEW_WAVES, EVEN = 5.0, 0.02
 """Waves of blocks up to which all blocks of one end at about the same time; and the part of a wave that is none."""
+
+UNHIDDEN = 0.6
+"""Share of the dependent steps of a last wave's blocks that nothing hides: they begin while the wave before ends."""
 
 
 @dataclass
@@ -144,7 +147,7 @@ def _last_wave(count: float, busy: float, chain: float) -> float:
         chain: microseconds of the dependent steps of a block.
     """
     part = count % 1.0
-    return max(0.0, chain - busy * part / count) if 1.0 < count < FEW_WAVES and part > EVEN else 0.0
+    return max(0.0, UNHIDDEN * chain - busy * part / count) if 1.0 < count < FEW_WAVES and part > EVEN else 0.0
 
 
 def _fetching(work: Work, machine: MachineModel) -> float:

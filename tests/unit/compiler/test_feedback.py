@@ -166,6 +166,31 @@ def test_kernels_that_spill_are_chosen_again_together():
     assert {name: len(tried) for name, tried in compiled.attempts.items()} == {"fn_0": 1, "fn_1": 2}
 
 
+def _column_sums(columns: int) -> Lowered:
+    return mf.fuse(lambda x: mf.sum(x, axis=0), target="sm_90a").lower(mf.TensorSpec((128, columns), mf.bfloat16))
+
+
+@pytest.mark.parametrize(
+    ("columns", "registers", "looked_at"),
+    [(65536, (64,), 0), (1024, (80,), 1), (65536, (250, 40), 1), (65536, (250, 250, 40), 2)],
+    ids=["few", "a block an SM", "too many", "too many twice"],
+)
+def test_a_kernel_of_too_many_registers_has_another_schedule_where_that_is_faster(columns, registers, looked_at):
+    codes = list[str]()
+
+    def assemble(binaries: Sequence[KernelBinary]) -> list[KernelResources]:
+        (binary,) = binaries
+        codes.extend([binary.ptx] if binary.ptx not in codes else [])
+        return [KernelResources(binary.name, registers[codes.index(binary.ptx)], 0, 0, 0, 0, 0, 128, 1)]
+
+    compiled = without_spills(compile_module._Compilation(_column_sums(columns)), assemble)
+    assert len(codes) == len(registers)
+    assert [binary.ptx for binary in compiled.binaries.values()] == codes[-1:]
+    tried = next(iter(compiled.attempts.values()), ())
+    assert [attempt.registers for attempt in tried] == [*registers[:looked_at]]
+    assert ("took 250 registers a thread" in compiled.explain(verbose=True)) == (250 in registers)
+
+
 def test_the_same_reports_give_the_same_code():
     said = {"fn_0_kernel": [24, 400], "fn_1_kernel": [8]}
     assert _texts(_compiled(Assembler(said))[0]) == _texts(_compiled(Assembler(said))[0])

@@ -55,6 +55,43 @@ def _tried(problem: Problem, spilled: int, count: int) -> list[Attempt]:
     return attempts
 
 
+SUMS = Problem(
+    (128, 65536),
+    frozenset({0}),
+    1,
+    8,
+    2,
+    2,
+    dependent_reductions=1,
+    reductions=(RowReduction(frozenset({0}), frozenset({1}), 4),),
+    instructions=1.0,
+)
+
+
+def test_registers_that_were_not_expected_count_for_what_they_leave():
+    legal, first = _legal(SUMS), choose_schedule(SUMS, HOPPER)
+    expected = predict(first, SUMS, H200).microseconds
+    few, many = Attempt(first, 24, 0), Attempt(first, 255, 0)
+    assert choose_schedule_again([few], SUMS, HOPPER, "auto", legal, H200) == first
+    second = choose_schedule_again([many], SUMS, HOPPER, "auto", legal, H200)
+    assert expected <= predict(second, SUMS, H200).microseconds < predict(first, SUMS, H200, registers=255).microseconds
+    assert choose_schedule_again([many], SUMS, HOPPER, "auto", lambda _: False, H200) == first
+
+
+def test_of_schedules_with_code_the_fastest_is_kept_once_enough_were_tried_or_one_fails():
+    attempts = [Attempt(choose_schedule(SUMS, HOPPER), 255, 0)]
+    while len(attempts) <= MOST_AGAIN:
+        schedule = choose_schedule_again(attempts, SUMS, HOPPER, "auto", _legal(SUMS), H200)
+        assert schedule not in {attempt.schedule for attempt in attempts}
+        attempts.append(Attempt(schedule, 255, 0))
+    taken = {a.schedule: predict(a.schedule, SUMS, H200, registers=255).microseconds for a in attempts}
+    assert choose_schedule_again(attempts, SUMS, HOPPER, "auto", _legal(SUMS), H200) == min(
+        taken, key=taken.__getitem__
+    )
+    failed = [attempts[0], replace(attempts[1], spilled=8)]
+    assert choose_schedule_again(failed, SUMS, HOPPER, "auto", _legal(SUMS), H200) == attempts[0].schedule
+
+
 @pytest.mark.parametrize("spilled", [4, 100, 1500])
 @pytest.mark.parametrize("problem", [NORM, ELEMENTWISE, BACKWARD], ids=["norm", "elementwise", "backward"])
 def test_each_schedule_is_another_and_legal(problem, spilled):

@@ -282,6 +282,56 @@ func.func @host(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> attributes {
 
 // -----
 
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+// A schedule whose code takes so many registers that an SM has room for few blocks is not chosen again, though it spills
+// nothing; one of few registers is.
+// CHECK-LABEL: func.func private @crowded
+// CHECK-NOT: tile = array<i64: 32, 32>
+// CHECK: linalg.fill
+func.func private @crowded(%x: tensor<128x65536xf32>) -> tensor<65536xf32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<65536xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<65536xf32>) -> tensor<65536xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<128x65536xf32>) outs(%i : tensor<65536xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<65536xf32>
+  return %0 : tensor<65536xf32>
+}
+// CHECK-LABEL: func.func private @roomy
+// CHECK-SAME: tile = array<i64: 32, 32>
+func.func private @roomy(%x: tensor<128x65536xf32>) -> tensor<65536xf32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<65536xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<65536xf32>) -> tensor<65536xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<128x65536xf32>) outs(%i : tensor<65536xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<65536xf32>
+  return %0 : tensor<65536xf32>
+}
+// CHECK-LABEL: func.func @host_of_both
+// CHECK-NOT: fuse.attempts
+func.func @host_of_both(%x: tensor<128x65536xf32>) -> (tensor<65536xf32>, tensor<65536xf32>) attributes {
+  fuse.attempts = {crowded = [{refused = "", registers = 255 : i64, spilled = 0 : i64, schedule = {
+    blocks_per_sm = 0 : i64, in_order = false, rematerialize_addresses = false, order = "breadth", shared_spill = 0 : i64, persistence = "multi_pass",
+    layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 4, 8>, repeats = array<i64: 2, 1>, vector = array<i64: 1, 4>, warps = array<i64: 4, 1>},
+    tile = array<i64: 32, 32>}}], roomy = [{refused = "", registers = 40 : i64, spilled = 0 : i64, schedule = {
+    blocks_per_sm = 0 : i64, in_order = false, rematerialize_addresses = false, order = "breadth", shared_spill = 0 : i64, persistence = "multi_pass",
+    layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 4, 8>, repeats = array<i64: 2, 1>, vector = array<i64: 1, 4>, warps = array<i64: 4, 1>},
+    tile = array<i64: 32, 32>}}]}} {
+  %0 = func.call @crowded(%x) : (tensor<128x65536xf32>) -> tensor<65536xf32>
+  %1 = func.call @roomy(%x) : (tensor<128x65536xf32>) -> tensor<65536xf32>
+  return %0, %1 : tensor<65536xf32>, tensor<65536xf32>
+}
+
+// -----
+
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #last = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
 // A thread has all three channels of its pixels: it reads vectors of each plane, and writes them as one run.
