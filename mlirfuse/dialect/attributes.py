@@ -121,10 +121,7 @@ SPLIT_KERNELS = declare(
     set_by="compiler/split_kernels",
     read_by="fuse-split-reductions",
 )
-_TRIED, _TRIED_BY = (
-    "Schedules that were tried, with the assembler's report, by kernel.",
-    "passes/kernels/schedule_attempts",
-)
+_TRIED, _TRIED_BY = "Schedules tried, with the assembler's reports, by kernel.", "passes/kernels/schedule_attempts"
 ATTEMPTS = declare("attempts", DICTIONARY, _HOST, _TRIED, set_by=_TRIED_BY, read_by=_TRIED_BY)
 _ROWS = "A sum of products is a reduction over rows."
 BY_ROWS = declare("by_rows", UNIT, _ANY, _ROWS, set_by="fuse-permute-operands", read_by="analysis/contractions")
