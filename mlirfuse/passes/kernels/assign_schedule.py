@@ -52,8 +52,9 @@ class FuseAssignSchedule(Pass):
     `fuse.grid_reduction` on the host function chooses how the partials of a persistent loop are combined; it is an
     error where no kernel whose schedule is chosen here has a persistent loop. Where the reduced dimension has an extent
     of 1, there are no partials, and the request is declined with a remark, as the same request serves all extents.
-    `fuse.attempts` on the host function lists, by kernel, schedules that were compiled before and spilled, with the
-    assembler's report: another schedule is then chosen, at most three times, and finally the one that spilled least
+    `fuse.attempts` on the host function lists, by kernel, schedules that were compiled before, with the assembler's
+    report: of those that spilled another schedule is then chosen, at most three times, and finally the one that spilled
+    least; of others, whose registers leave few blocks resident, where another one is faster than they are with these
     (`schedule/choice/attempts.py`). With `tuned`, a schedule that tuning kept for the problem on this machine
     (`schedule/choice/records.py`) comes before the choice; it is declined with a remark where it is illegal or spills.
 
