@@ -34,6 +34,8 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         (2, False, 0.84, 0.17, 0.7, 1.055),
         (3, True, 0.83, 0.26, 0.46, 1.045),
         (3, False, 0.84, 0.25, 0.48, 1.045),
+        (4, True, 0.89, 0.2, 0.36, 1.04),
+        (4, False, 0.89, 0.2, 0.32, 1.04),
     ],
 )
 def test_predictions_are_as_near_as_they_were(
