@@ -28,9 +28,9 @@ CONTRADICTED = 1.05
 the other one is tried."""
 
 RESOLUTION = 1.02
-"""Ratio of predicted times up to which they are equal: of equals the schedule is taken that moves the least through the
-L2, then one that keeps all in registers, and then the one whose threads hold the least, which is the last to spill and
-lets the most blocks take turns."""
+"""Ratio of predicted times up to which they are equal: of equals a schedule is taken without clusters, whose blocks
+wait for one another, then the one that moves the least through the L2, then one that keeps all in registers, and then
+the one whose threads hold the least, which is the last to spill and lets the most blocks take turns."""
 
 
 def choose_schedule(
@@ -182,15 +182,16 @@ class _Equals:
         self.found = [found[schedule] for _, schedule, _ in others.found]
 
     def least(self, problem: Problem) -> Schedule:
-        """The schedule that moves the least through the L2, to a tenth of a microsecond, and then holds the least.
+        """Without clusters if there is one, the schedule that moves the least through the L2, to a tenth of a
+        microsecond, and then holds the least.
 
         What waits in shared memory is held too: schedules that keep all in registers come first.
         """
 
-        def demands(each: tuple[float, Schedule, Prediction]) -> tuple[float, bool, int, float]:
+        def demands(each: tuple[float, Schedule, Prediction]) -> tuple[bool, float, bool, int, float]:
             microseconds, schedule, prediction = each
-            spills = schedule.shared_spill > 0
-            return round(prediction.l2, 1), spills, held_registers(schedule, problem), microseconds
+            clusters, spills = schedule.layout.cluster > 1, schedule.shared_spill > 0
+            return clusters, round(prediction.l2, 1), spills, held_registers(schedule, problem), microseconds
 
         return min(self.found, key=demands)[1]
 
