@@ -23,7 +23,7 @@ from mlirfuse.target import Target
 
 Kind = tuple[object, ...]
 
-CONTRADICTED = 1.05
+CONTRADICTED = 1.1
 """Ratio of what a schedule takes with the registers of its code, to what another one is predicted to take, from which
 the other one is tried."""
 
@@ -84,6 +84,8 @@ def fastest_with_known_registers(
     """The fastest schedule where some have code, whose registers say how many blocks an SM really holds.
 
     Of the others, the fastest legal one is taken if it is predicted to be faster than all of these (`CONTRADICTED`).
+    None is where no array varies along the whole space: threads use all registers for their results there, whatever is
+    estimated, and few blocks suffice.
 
     Args:
         problem: the problem.
@@ -95,6 +97,8 @@ def fastest_with_known_registers(
     machine, sized = machine or machine_of(target), with_extents(problem)
     known = {s: predict(s, sized, machine, registers=count).microseconds for s, count in registers.items()}
     best = min(known, key=known.__getitem__)
+    if problem.shares_reads:
+        return best
     predictions = _Predictions(sized, machine)
     others = {p.schedule: predictions.of(p.schedule).microseconds for p in proposals(problem, target)}
     for schedule in sorted(others.keys() - known.keys(), key=others.__getitem__):

@@ -13,13 +13,7 @@ from mlirfuse.schedule.contractions.family import FamilySchedules, family_schedu
 from mlirfuse.schedule.contractions.grid import SHARED_COPY, contiguous_bytes, extents_of, own_products, tile_count
 from mlirfuse.schedule.contractions.operand_sums import check_sums
 from mlirfuse.schedule.contractions.several import apart, joined, joined_schedule
-from mlirfuse.schedule.contractions.stages import (
-    MOST_STAGES,
-    SPARE_BYTES,
-    block_bytes,
-    fits_block,
-    results_are_staged,
-)
+from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES, block_bytes, fits_block
 from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS
 from mlirfuse.schedule.model.residency import blocks_by_memory, resident_blocks
@@ -44,7 +38,7 @@ MOST_TAIL = 16
 
 MOSTLY_ZEROS, FEW_RESULTS = 2.0, 1 << 20
 """Products that tiles multiply, to those that the result needs, from which on other instructions have candidates too;
-and elements of such results at most, where copies of tiles store them, which warps take longer for."""
+and elements of such results at most, since warps that store their own fragments take longer than copies of tiles."""
 
 ZEROS_ALONE = 16.0
 """Ratio of these products of two tiles, from which on the larger one is no candidate."""
@@ -152,11 +146,8 @@ def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterat
 
 
 def _is_little(schedules: Sequence[Schedule], problem: ContractionProblem) -> bool:
-    """Whether each of these tiles makes a result in one step, of few elements or of rows that warps store themselves;
-    not of windows that tensor maps copy.
-    """
-    is_large = results_are_staged(problem) and prod(extents_of(schedules[0], problem)) > FEW_RESULTS
-    if problem.windows != (None, None) or is_large:
+    """Whether each of these tiles makes a result of few elements in one step; not of windows that tensor maps copy."""
+    if problem.windows != (None, None) or prod(extents_of(schedules[0], problem)) > FEW_RESULTS:
         return False
     return all(problem.steps(schedule.contraction_part.k) == 1 for schedule in schedules)
 

@@ -16,9 +16,6 @@ RESULT_STAGES = 2
 ROW_PADDING = 16
 """Bytes between rows of a stage that threads fill, which put eight rows of a column into different banks."""
 
-STAGED_COLUMNS = 8
-"""The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
-
 SPARE_BYTES = 1024
 """Bytes of shared memory beside the ring for exchanges between the blocks of a split."""
 
@@ -42,11 +39,6 @@ def block_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
         staged = sum(contraction.k * size + padding for size in sources)
         ring += rows * (contraction.stages * staged + COMPUTED_SLOTS * own if sources else contraction.stages * own)
     return ring + exchanged_bytes(schedule, problem) + argument_stage_bytes(schedule, problem) + SPARE_BYTES
-
-
-def results_are_staged(problem: ContractionProblem) -> bool:
-    """Whether results of 16 bits go through shared memory, from where copies of whole tiles store them."""
-    return (problem.n or 0) % STAGED_COLUMNS == 0 and not problem.scattered_results
 
 
 def staged_arguments(schedule: Schedule, problem: ContractionProblem) -> list[int]:

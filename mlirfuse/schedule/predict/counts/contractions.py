@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.stages import results_are_staged, staged_arguments
+from mlirfuse.schedule.contractions.stages import staged_arguments
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import PARTITIONS, WARPGROUP
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers, consumer_registers
@@ -22,6 +22,9 @@ fragments one by one, as consumer groups do, or in a loop (`fuse-roll-stores`)."
 STAGED_CYCLES = 280
 """Cycles from a tile's last product to its copy to memory at least: waiting for the product, a barrier of the warps
 that store it to shared memory, and one for the copy before."""
+
+STAGED_COLUMNS = 8
+"""The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
 
 ROW_LANES = 8
 """Lanes of a warp that have the rows of a matrix instruction's result."""
@@ -79,8 +82,9 @@ def _parts(grid: ContractionGrid) -> float:
     Eight lanes of a transposed tile have neighbours along a row; of another one four, with two elements each, which are
     stored one by one where rows are no whole pairs.
     """
-    problem, columns = grid.problem, grid.problem.n or 0
-    if results_are_staged(problem) or not (grid.contraction.swapped or columns % 2):
+    problem, columns = grid.problem, grid.problem.n or STAGED_COLUMNS
+    staged = columns % STAGED_COLUMNS == 0 and not problem.scattered_results
+    if staged or not (grid.contraction.swapped or columns % 2):
         return 1.0
     lanes = ROW_LANES if grid.contraction.swapped or columns % 2 == 0 else ROW_LANES // 2
     return PART_BYTES / (lanes * problem.element.bytes)
