@@ -23,7 +23,7 @@ FMA_TILES = ((128, 128), (64, 128), (128, 64), (64, 64), (32, 32), (16, 32))
 NARROW = 16
 """Rows, or columns, of narrow results, most of which would be zeros in `FMA_TILES`."""
 
-FMA_NARROW_TILES = ((128, 16), (64, 16), (16, 128), (16, 64), (16, 16), (8, 16), (128, 8), (4, 128))
+FMA_NARROW_TILES = ((128, 16), (64, 16), (16, 128), (16, 64), (16, 16), (8, 16))
 """Tiles of results that are narrow in every side in which the tile is."""
 
 FMA_STEP = 32
