@@ -19,6 +19,9 @@ TRANSPOSED = 1.01
 """Least ratio of predictions from which on a persistent grid of transposed tiles is faster: of equals, results go out
 as they lie."""
 
+EQUAL_DIGITS = 2
+"""Decimals of predicted microseconds that tell schedules apart."""
+
 CROWDED = 0.1
 """Share by which one wave of blocks takes longer where all copy the same rows at a time, whose lines queue at the parts
 of the L2 that hold them; in between it grows with the square of the share of blocks."""
@@ -36,14 +39,18 @@ def choose_contraction(problem: ContractionProblem, target: Target, machine: Mac
 def fastest_first(
     problem: ContractionProblem, target: Target, machine: MachineModel
 ) -> tuple[tuple[Schedule, float], ...]:
-    """All candidates with their predicted microseconds, the first of equals first; see `choose_contraction`."""
+    """All candidates with their predicted microseconds, of equals those of shorter steps along k first, then the first;
+    see `choose_contraction`.
+    """
 
-    def order(pair: tuple[Schedule, float]) -> float:
+    def order(pair: tuple[Schedule, float]) -> tuple[float, int, float]:
         schedule, microseconds = pair
-        if schedule.contraction_part.persistent:
-            return microseconds * TRANSPOSED if schedule.contraction_part.swapped else microseconds
-        crowding = _crowding(joined_schedule(schedule, problem), joined(problem))
-        return microseconds * (1 + CROWDED * crowding**2)
+        contraction = schedule.contraction_part
+        if contraction.persistent:
+            microseconds *= TRANSPOSED if contraction.swapped else 1.0
+        else:
+            microseconds *= 1 + CROWDED * _crowding(joined_schedule(schedule, problem), joined(problem)) ** 2
+        return round(microseconds, EQUAL_DIGITS), contraction.k, microseconds
 
     found = dict.fromkeys(candidates(problem, target))
     predicted = [(schedule, predict_contraction(schedule, problem, machine).microseconds) for schedule in found]

@@ -9,7 +9,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.machine import machine_of
-from mlirfuse.schedule.choice.contraction_choice import choose_contraction
+from mlirfuse.schedule.choice.contraction_choice import choose_contraction, fastest_first
 from mlirfuse.schedule.contractions.candidates import CLUSTER_COLUMNS, CLUSTERS, RASTER, SQUARE, candidates
 from mlirfuse.schedule.contractions.checks import MOST_AT_ONCE, check_contraction, words_at_once
 from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
@@ -218,6 +218,14 @@ def test_slices_of_any_width_have_a_layout() -> None:
         schedule = with_slices(wgmma_schedule(given, 128, n, split=4))
         assert schedule.contraction is not None
         assert check_contraction(schedule.contraction, schedule.tile, schedule.layout, given) is None
+
+
+def test_of_equals_those_of_shorter_steps_come_first() -> None:
+    thin = problem(16, 4096, 14336, k_contiguous=(False, False))
+    (first, least), *others = fastest_first(thin, H200, machine_of("sm_90a"))
+    deeper = [us for schedule, us in others if schedule.tile == first.tile and schedule.contraction_part.k > 64]
+    assert first.contraction_part.k == 64
+    assert min(deeper) == pytest.approx(least, abs=0.01)
 
 
 def test_few_rows_become_columns_of_a_transposed_tile() -> None:
