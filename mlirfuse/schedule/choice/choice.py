@@ -100,11 +100,11 @@ def fastest_with_known_registers(
     if problem.shares_reads:
         return best
     predictions = _Predictions(sized, machine)
-    others = {p.schedule: predictions.of(p.schedule).microseconds for p in proposals(problem, target)}
-    for schedule in sorted(others.keys() - known.keys(), key=others.__getitem__):
-        if CONTRADICTED * others[schedule] >= known[best]:
+    times = {p.schedule: predictions.of(p.schedule).microseconds for p in proposals(problem, target)}
+    for schedule in sorted(times, key=times.__getitem__):
+        if CONTRADICTED * times[schedule] >= known[best]:
             break
-        if legal(schedule):
+        if schedule not in known and legal(schedule):
             return schedule
     return best
 

@@ -49,7 +49,8 @@ def fastest_first(
         if contraction.persistent:
             microseconds *= TRANSPOSED if contraction.swapped else 1.0
         else:
-            microseconds *= 1 + CROWDED * _crowding(joined_schedule(schedule, problem), joined(problem)) ** 2
+            crowding = _crowding(joined_schedule(schedule, problem), joined(problem))
+            microseconds *= 1 + CROWDED * crowding**2
         return round(microseconds, EQUAL_DIGITS), contraction.k, microseconds
 
     found = dict.fromkeys(candidates(problem, target))
