@@ -116,8 +116,7 @@ def _attempts_in(compiled: C, chosen: Chosen, attempts: Attempts, assemble: Asse
 
 def _is_crowded(schedule: Schedule, resources: KernelResources) -> bool:
     """Whether ptxas had as many registers as it liked, and took many."""
-    parts = (schedule.contraction, schedule.persistent_loop, schedule.grid_persistent)
-    is_free = schedule.blocks_per_sm == 0 and all(part is None for part in parts)
+    is_free = schedule.blocks_per_sm == 0 and schedule.contraction is None
     return is_free and resources.registers > MOST_REGISTERS
 
 

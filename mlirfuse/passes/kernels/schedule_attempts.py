@@ -47,24 +47,24 @@ def report(
 
     A single one that did not spill, and was kept, is nothing to speak of.
     """
-    spilled = "; ".join(_outcome(attempt) for attempt in tried)
+    outcomes = "; ".join(_outcome(attempt) for attempt in tried)
     found = next((attempt for attempt in tried if attempt.schedule == chosen), None)
     if found is not None and not found.failed:
         if len(tried) > 1:
-            remarks.applied(pass_, f"{spilled}: {_text(chosen)} is the fastest of these, and was kept", kernel)
+            remarks.applied(pass_, f"{outcomes}: {_text(chosen)} is the fastest of these, and was kept", kernel)
     elif found is None:
-        remarks.applied(pass_, f"{spilled}: {_text(chosen)} was chosen instead", kernel)
+        remarks.applied(pass_, f"{outcomes}: {_text(chosen)} was chosen instead", kernel)
     elif len(tried) == 1:
-        remarks.declined(pass_, f"{spilled}, and was kept: it {kept}, and nothing else is legal", kernel)
+        remarks.declined(pass_, f"{outcomes}, and was kept: it {kept}, and nothing else is legal", kernel)
     else:
-        remarks.declined(pass_, f"{spilled}: {_text(chosen)} spills least, and was kept", kernel)
+        remarks.declined(pass_, f"{outcomes}: {_text(chosen)} spills least, and was kept", kernel)
 
 
 def _outcome(attempt: Attempt) -> str:
-    spilled = f"{SPILLED} {attempt.spilled} bytes a thread"
-    if not attempt.failed:
-        return f"{_text(attempt.schedule)} took {attempt.registers} registers a thread"
-    what = f"cannot be compiled ({attempt.refused})" if attempt.refused else spilled
+    what = f"took {attempt.registers} registers a thread"
+    if attempt.failed:
+        spilled = f"{SPILLED} {attempt.spilled} bytes a thread"
+        what = f"cannot be compiled ({attempt.refused})" if attempt.refused else spilled
     return f"{_text(attempt.schedule)} {what}"
 
 

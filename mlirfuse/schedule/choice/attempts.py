@@ -97,8 +97,7 @@ def choose_schedule_again(
     known = {attempt.schedule: attempt.registers for attempt in attempts if not attempt.failed}
     if known:
         enough = len(attempts) > min(len(known), MOST_AGAIN)
-        allowed = (lambda _: False) if enough else legal
-        return fastest_with_known_registers(problem, target, known, allowed, machine)
+        return fastest_with_known_registers(problem, target, known, None if enough else legal, machine)
     again = _rows_again(attempts, problem, target, grid_reduction)
     return _next(attempts, again, _lean_rows(attempts, problem, target, grid_reduction, legal), legal)
 

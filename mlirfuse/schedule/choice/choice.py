@@ -78,7 +78,7 @@ def fastest_with_known_registers(
     problem: Problem,
     target: Target,
     registers: Mapping[Schedule, int],
-    legal: Callable[[Schedule], bool],
+    legal: Callable[[Schedule], bool] | None,
     machine: MachineModel | None = None,
 ) -> Schedule:
     """The fastest schedule where some have code, whose registers say how many blocks an SM really holds.
@@ -91,13 +91,13 @@ def fastest_with_known_registers(
         problem: the problem.
         target: the architecture.
         registers: of a thread, by schedule.
-        legal: whether a schedule is legal for the kernel.
+        legal: whether a schedule is legal for the kernel; None where no other one is to be tried.
         machine: the speeds of the device; by default the target's.
     """
     machine, sized = machine or machine_of(target), with_extents(problem)
     known = {s: predict(s, sized, machine, registers=count).microseconds for s, count in registers.items()}
     best = min(known, key=known.__getitem__)
-    if problem.shares_reads:
+    if legal is None or problem.shares_reads:
         return best
     predictions = _Predictions(sized, machine)
     times = {p.schedule: predictions.of(p.schedule).microseconds for p in proposals(problem, target)}

@@ -134,20 +134,22 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         streams=work.streams,
         exposed=US * (spilled + first_step),
     )
-    last = 0.0 if work.ahead else _last_wave(work.blocks / slots, prediction.busy_microseconds, US * chain)
-    return replace(prediction, exposed=prediction.exposed + last) if last else prediction
+    return prediction if work.ahead else _with_last_wave(prediction, work.blocks / slots, US * chain)
 
 
-def _last_wave(count: float, busy: float, chain: float) -> float:
-    """Microseconds of the last wave of blocks beyond its share of the work: few blocks wait for what nothing hides.
+def _with_last_wave(prediction: Prediction, count: float, chain: float) -> Prediction:
+    """The prediction with what a last wave of few blocks waits for, beyond its share of the work: nothing hides it.
 
     Args:
+        prediction: without it.
         count: waves.
-        busy: microseconds of all work, if nothing waits.
         chain: microseconds of the dependent steps of a block.
     """
     part = count % 1.0
-    return max(0.0, UNHIDDEN * chain - busy * part / count) if 1.0 < count < FEW_WAVES and part > EVEN else 0.0
+    if not 1.0 < count < FEW_WAVES or part <= EVEN:
+        return prediction
+    last = UNHIDDEN * chain - prediction.busy_microseconds * part / count
+    return replace(prediction, exposed=prediction.exposed + last) if last > 0 else prediction
 
 
 def _fetching(work: Work, machine: MachineModel) -> float:

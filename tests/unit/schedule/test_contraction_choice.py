@@ -17,17 +17,10 @@ from mlirfuse.schedule.contractions.families.wgmma import BETWEEN_TILES, wgmma_s
 from mlirfuse.schedule.contractions.grid import tile_count
 from mlirfuse.schedule.contractions.thread_layouts import with_slices
 from mlirfuse.schedule.model.residency import resident_blocks
-from mlirfuse.schedule.parts.contraction import LONGEST_SUM, WHOLE, ContractionSchedule
+from mlirfuse.schedule.parts.contraction import LONGEST_SUM, WHOLE
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
-from tests.support.contractions.contraction_problems import H200, problem
-
-
-def chosen(given: ContractionProblem, chip: str = "sm_90a") -> tuple[Schedule, ContractionSchedule]:
-    schedule = choose_contraction(given, target_of(chip), machine_of(chip))
-    assert schedule.contraction is not None
-    return schedule, schedule.contraction
+from tests.support.contractions.contraction_problems import H200, chosen, problem
 
 
 def test_long_products_of_small_results_are_split() -> None:
@@ -76,17 +69,6 @@ def test_operands_that_the_l2_does_not_keep_are_streamed_through_it() -> None:
         assert not chosen(problem(m, n, k))[1].streamed, (m, n, k)
 
 
-def test_rings_of_splits_have_the_memory_that_results_do_not_need() -> None:
-    """A stage more would not fit; blocks that stage their results leave room for these."""
-    for m, n, k in ((256, 256, 131072), (128, 128, 262144), (512, 512, 8192), (512, 512, 65536)):
-        schedule, contraction = chosen(problem(m, n, k))
-        stage = 2 * contraction.k * sum(schedule.tile)
-        assert contraction.split > 1
-        assert contraction.stages * stage < H200.shared_per_block - 1024 < (contraction.stages + 1) * stage
-    schedule, contraction = chosen(problem(2048, 2048, 8192))
-    assert contraction.stages * 2 * contraction.k * sum(schedule.tile) <= 192 * 1024
-
-
 def test_products_that_fill_the_device_are_not_split() -> None:
     schedule, contraction = chosen(problem(4096, 4096, 4096))
     assert contraction.split == 1
@@ -108,63 +90,6 @@ def test_ping_pong_where_blocks_have_several_tiles() -> None:
     for m, n, k in ((2048, 2048, 8192), (1024, 2048, 50304), (512, 512, 65536), (4096, 4096, 14336)):
         assert chosen(problem(m, n, k))[1].consumer_groups == 1, (m, n, k)
     assert chosen(problem(1024, 5632, 2048, accumulator_bytes=4, reduced_over=(True, False)))[1].consumer_groups == 1
-
-
-def test_ping_pong_has_room_for_what_epilogues_read() -> None:
-    """All subtiles of a tile of each consumer group, beside a stage less; results of four bytes would have too many."""
-    for size, stages in ((0, 6), (2, 5), (4, 6)):
-        schedule, contraction = chosen(problem(1024, 5632, 2048, residual_bytes=size))
-        assert (schedule.tile, contraction.consumer_groups, contraction.stages) == ((128, 128), 2, stages)
-    for schedule in candidates(problem(8192, 4096, 1024, residual_bytes=2), H200):
-        contraction = schedule.contraction
-        assert contraction is not None
-        if contraction.consumer_groups > 1 and not contraction.swapped:
-            ring = contraction.stages * sum(schedule.tile) * contraction.k * 2
-            assert ring + contraction.consumer_groups * 2 * schedule.tile[0] * 128 < H200.shared_per_block - 2048
-
-
-@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_120"])
-@pytest.mark.parametrize("over", [(True, False), (False, True)])
-def test_tiles_leave_shared_memory_for_their_reductions(chip: str, over: tuple[bool, bool]) -> None:
-    """Columns of 128 x 256 are added up through 8 KB for each reduction; with a dozen of them a smaller tile is
-    taken.
-    """
-    target = target_of(chip)
-    for count in (1, 3, 6, 12):
-        schedule, contraction = chosen(problem(8192, 8192, 512, accumulator_bytes=4 * count, reduced_over=over), chip)
-        ring = contraction.stages * sum(schedule.tile) * contraction.k * 2
-        dim = over.index(True) ^ contraction.swapped
-        assert ring + 4 * count * schedule.layout.exchanged((dim,)) < target.shared_per_block, count
-
-
-@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_120"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_wide_types_that_operands_are_computed_from_fit_shared_memory(chip: str, dtype: str) -> None:
-    """Copies of three steps of both, and two of what they become: 277 KB of 128 x 128 with 64 elements of k."""
-
-    def cast(x, w):
-        return x.astype(mf.bfloat16) @ w.astype(mf.bfloat16)
-
-    specs = [mf.TensorSpec(shape, dtype) for shape in ((4, 512, 512), (512, 512))]
-    mf.fuse(cast, target=chip).lower(*specs).compile()
-
-
-def test_steps_are_shorter_where_wide_types_leave_no_room() -> None:
-    for size, k in ((1, 64), (2, 64), (4, 32)):
-        given = problem(4096, 4096, 4096, computed_from=(size, size), sources=((size,), (size,)))
-        found = [s.contraction for s in candidates(given, H200) if s.tile == (128, 128) and s.contraction is not None]
-        assert {c.k for c in found} == {k}, size
-
-
-def test_results_on_their_way_out_leave_shared_memory_for_reductions() -> None:
-    """The bias' gradient beside that of its activation: with 192 KB of stages two subtiles would take what it needs."""
-
-    def gradients(dy, w):
-        dx = dy @ w
-        return dx, mf.sum(dx.astype(mf.float32), axis=0)
-
-    specs = [mf.TensorSpec(shape, "bfloat16") for shape in ((4096, 1024), (1024, 2048))]
-    assert len(mf.fuse(gradients, target="sm_90a").lower(*specs).compile().binaries) == 1
 
 
 def test_blocks_of_one_wave_take_squares_of_tiles() -> None:

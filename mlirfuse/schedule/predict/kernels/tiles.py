@@ -28,6 +28,7 @@ from mlirfuse.schedule.predict.counts.windows import (
     add_window_elements,
     moved_bytes,
     reads_windows,
+    result_bytes,
     window_registers,
 )
 from mlirfuse.schedule.predict.device import Device
@@ -66,13 +67,12 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         moved = traffic(schedule, problem.arrays, extents, device)
         work.l2_read, work.l2_written, work.l1, work.shared = moved.read, moved.written, moved.l1, moved.shared
         count = moved.instructions * WARP / covered
-        # Arrays that are broadcast over part of the space are smaller than that, and the results of reductions are not
-        # counted for other schedules: only what is written beside them.
+        # Arrays that are broadcast over part of the space are smaller than that; `work_of` adds the results of
+        # reductions.
         work.read = min(work.read, bytes_of(problem.reads, extents))
         work.l2_again = 0.0 if problem.reduced else max(0.0, work.l2_read - work.read)
         work.l2_read -= work.l2_again
-        beside = max(0, bytes_of(problem.writes, extents) - written)
-        work.l2_written = max(0.0, work.l2_written - beside)
+        work.l2_written = max(0.0, work.l2_written - result_bytes(problem))
         if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
             work.read -= total * problem.transposed.bytes  # the neighbouring tile leaves it in the L2
     elif schedule.transposed is not None and problem.transposed is not None:
