@@ -189,7 +189,7 @@ class _MultiPass:
         whole = apply(chunks * self.chunk, extent)
         if not reductions:
             start = self._loop(index(0), whole, start, step, whole=True)
-            return self._loop(whole, extent, start, step)
+            return self._partial_chunk(whole, extent, start, step)
         length = GROUP * self.chunk
         groups = scf.ForOp(index(0), whole, index(length), start)
         with ir.InsertionPoint(groups.body):
@@ -199,7 +199,18 @@ class _MultiPass:
             sums = self._loop(groups.induction_variable, end, neutral, step, whole=True)
             carried = zip(reductions, groups.inner_iter_args, sums, strict=True)
             scf.YieldOp([combine(s, accumulator, partial, None) for s, accumulator, partial in carried])
-        return self._loop(whole, extent, list(groups.results), step)
+        return self._partial_chunk(whole, extent, list(groups.results), step)
+
+    def _partial_chunk(self, first: ir.Value, extent: ir.Value, start: Accumulators, step: Step) -> Accumulators:
+        """Emits `step` for the last chunk of a dynamic extent, if that has a part of one behind `first`."""
+        is_any = arith.CmpIOp(arith.CmpIPredicate.ult, first, extent).result
+        branch = scf.IfOp(is_any, [value.type for value in start], has_else=bool(start))
+        with ir.InsertionPoint(branch.then_block):
+            scf.YieldOp(step(self._emitter(self.schedule.tile, first), start))
+        if start:
+            with ir.InsertionPoint(branch.else_block):
+                scf.YieldOp(start)
+        return list(branch.results)
 
     def _loop(
         self,

@@ -3,18 +3,47 @@
 // RUN: mlirfuse-opt --fuse-unroll-loops --fuse-unroll-loops --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=TWICE
 
 gpu.module @sums [#nvvm.target<chip = "sm_90a">] {
-  // One load of an array a step: four steps become one. A loop of three steps is unrolled whole, one that loads twice
-  // from an array half as often.
-  // CHECK-DAG: #[[FOUR_TIMES:.*]] = #llvm.loop_unroll<count = 4 : i32>
-  // CHECK-DAG: #[[THRICE:.*]] = #llvm.loop_unroll<count = 3 : i32>
-  // CHECK-DAG: #[[TWO_TIMES:.*]] = #llvm.loop_unroll<count = 2 : i32>
-  // CHECK-DAG: #[[FIRST:.*]] = #llvm.loop_annotation<unroll = #[[FOUR_TIMES]]>
-  // CHECK-DAG: #[[SECOND:.*]] = #llvm.loop_annotation<unroll = #[[THRICE]]>
-  // CHECK-DAG: #[[THIRD:.*]] = #llvm.loop_annotation<unroll = #[[TWO_TIMES]]>
+  // One load of an array a step: four steps become one, whose loads come first, and what is left is two steps and one. A
+  // loop of three steps is none any more, and one that loads twice from an array makes two steps at once.
   // CHECK-LABEL: gpu.func @sums
-  // CHECK: } {llvm.loop_annotation = #[[FIRST]]}
-  // CHECK: } {llvm.loop_annotation = #[[SECOND]]}
-  // CHECK: } {llvm.loop_annotation = #[[THIRD]]}
+  // CHECK-SAME: %[[X:.*]]: memref<?xf32>, %{{.*}}: memref<?xf32>, %[[N:.*]]: index
+  // CHECK: %[[LENGTH:.*]] = arith.maxsi
+  // CHECK: %[[STEPS:.*]] = arith.ceildivui %[[LENGTH]], %c256
+  // CHECK: %[[LEFT:.*]] = arith.remui %[[STEPS]], %c4
+  // CHECK: %[[DONE:.*]] = arith.subi %[[STEPS]], %[[LEFT]]
+  // CHECK: %[[PLACE:.*]] = arith.muli %[[DONE]], %c256
+  // CHECK: %[[END:.*]] = arith.addi %c0, %[[PLACE]]
+  // CHECK: %[[MOST:.*]] = scf.for %[[I:.*]] = %c0 to %[[END]] step %c1024 iter_args(%[[SUM:.*]] = %{{.*}})
+  // CHECK: %[[I1:.*]] = arith.addi %[[I]], %c256
+  // CHECK: %[[I2:.*]] = arith.addi %[[I]], %c512
+  // CHECK: %[[I3:.*]] = arith.addi %[[I]], %c768
+  // CHECK: %[[V0:.*]] = vector.load %[[X]][%[[I]]]
+  // CHECK-NEXT: %[[V1:.*]] = vector.load %[[X]][%[[I1]]]
+  // CHECK-NEXT: %[[V2:.*]] = vector.load %[[X]][%[[I2]]]
+  // CHECK-NEXT: %[[V3:.*]] = vector.load %[[X]][%[[I3]]]
+  // CHECK-NEXT: %[[S0:.*]] = arith.addf %[[SUM]], %[[V0]]
+  // CHECK-NEXT: %[[S1:.*]] = arith.addf %[[S0]], %[[V1]]
+  // CHECK-NEXT: %[[S2:.*]] = arith.addf %[[S1]], %[[V2]]
+  // CHECK-NEXT: %[[S3:.*]] = arith.addf %[[S2]], %[[V3]]
+  // CHECK-NEXT: scf.yield %[[S3]]
+  // CHECK: } {llvm.loop_annotation = #{{.*}}}
+  // CHECK: %[[TWO:.*]] = scf.if
+  // CHECK-COUNT-2: vector.load %[[X]]
+  // CHECK: else
+  // CHECK-NEXT: scf.yield %[[MOST]]
+  // CHECK: %[[ONE:.*]] = scf.if
+  // CHECK: vector.load %[[X]]
+  // CHECK: else
+  // CHECK-NEXT: scf.yield %[[TWO]]
+  // CHECK-NOT: scf.for
+  // CHECK-COUNT-3: vector.load %[[X]]
+  // CHECK-NEXT: arith.addf %[[ONE]]
+  // CHECK: scf.for %{{.*}} step %c512
+  // CHECK-COUNT-4: vector.load %[[X]]
+  // CHECK-NEXT: arith.mulf
+  // CHECK: } {llvm.loop_annotation = #{{.*}}}
+  // CHECK: scf.if
+  // CHECK-COUNT-2: vector.load %[[X]]
   // REMARK: fuse-unroll-loops: applied: 4 steps are one, whose loads are under way together
   // TWICE: fuse-unroll-loops: declined: the loop says how it is to be unrolled
   gpu.func @sums(%x: memref<?xf32>, %y: memref<?xf32>, %n: index) kernel {
@@ -48,12 +77,16 @@ gpu.module @sums [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 gpu.module @tiles [#nvvm.target<chip = "sm_90a">] {
-  // Each load feeds four operations, in whatever form: four steps share addresses. What no step changes is loaded before
+  // Each load feeds four operations, in whatever form: LLVM unrolls the loop. What no step changes is loaded before
   // the loop, and does not count. Four loads that one operation each takes are enough by themselves.
   // CHECK-DAG: #[[FOUR_TIMES:.*]] = #llvm.loop_unroll<count = 4 : i32>
-  // CHECK-DAG: #[[ONCE_FOR_ALL:.*]] = #llvm.loop_annotation<unroll = #[[FOUR_TIMES]]>
+  // CHECK-DAG: #[[BY_LLVM:.*]] = #llvm.loop_annotation<unroll = #[[FOUR_TIMES]]>
   // CHECK-LABEL: gpu.func @tiles
-  // CHECK: } {llvm.loop_annotation = #[[ONCE_FOR_ALL]]}
+  // CHECK: scf.for %{{.*}} step %c256
+  // CHECK: } {llvm.loop_annotation = #[[BY_LLVM]]}
+  // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c256 iter_args
+  // CHECK-COUNT-4: memref.load
+  // CHECK-NOT: memref.load
   // CHECK-NOT: llvm.loop_annotation
   // REMARK: fuse-unroll-loops: applied: 4 steps are one, whose loads are under way together
   // REMARK: fuse-unroll-loops: declined: the loads of a step are many, or its code is long

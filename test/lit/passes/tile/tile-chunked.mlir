@@ -129,10 +129,14 @@ func.func private @f_0(%x: tensor<8x256xf32>) -> tensor<8x256xf32>
 // CHECK: vector.transfer_read %arg0[%[[R]], %{{.*}}], %{{.*}} {in_bounds = [true, true]} : memref<?x1024xf32>, vector<8x128xf32>
 // CHECK: arith.addf
 // CHECK: arith.addf %[[ALL]], %[[SUM]]
-// CHECK: %[[TOTAL:.*]] = scf.for %[[LAST:.*]] = %[[WHOLE]] to %[[M]] step %{{.*}} iter_args(%{{.*}} = %[[GROUPS]]) -> (vector<8x128xf32>)
+// CHECK: %[[LEFT:.*]] = arith.cmpi ult, %[[WHOLE]], %[[M]]
+// CHECK: %[[TOTAL:.*]] = scf.if %[[LEFT]] -> (vector<8x128xf32>)
 // CHECK: vector.create_mask %{{.*}} : vector<8x1xi1>
-// CHECK: vector.transfer_read %arg0[%[[LAST]], %{{.*}}], %{{.*}} {in_bounds = [false, true]} : memref<?x1024xf32>, vector<8x128xf32>
+// CHECK: vector.transfer_read %arg0[%[[WHOLE]], %{{.*}}], %{{.*}} {in_bounds = [false, true]} : memref<?x1024xf32>, vector<8x128xf32>
 // CHECK: arith.select
+// CHECK: arith.addf %[[GROUPS]]
+// CHECK: else
+// CHECK-NEXT: scf.yield %[[GROUPS]]
 // CHECK: vector.multi_reduction <add>, %[[TOTAL]]
 // CHECK: vector.transfer_write
 func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<1024xf32>
