@@ -205,12 +205,11 @@ class Access:
 
     def _threads(self, active: np.ndarray | None) -> np.ndarray | int:
         """The thread of each accessed element (those where `active`), or one number for all of them."""
-        if active is not None:
-            return self._lanes(active.shape, active)
-        if self.flat.shape[0] == 1 and self.block.threads > 1:
+        shape = self.flat.shape if active is None else active.shape
+        if shape[0] == 1 and self.block.threads > 1:
             who = self.frame.mask
             return int(np.argmax(who)) if who is not None and np.count_nonzero(who) == 1 else SEVERAL
-        return self._lanes(self.flat.shape, None)
+        return self._lanes(shape, active)
 
     def _lanes(self, shape: tuple[int, ...], active: np.ndarray | None) -> np.ndarray | int:
         """The thread of each active element of (threads, *vector extents), or the only thread."""
