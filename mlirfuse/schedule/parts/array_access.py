@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -150,14 +151,27 @@ def bytes_of(arrays: Iterable[ArrayAccess], sides: Sequence[int]) -> int:
 
 @lru_cache(maxsize=4096)
 def _covered(count: int, step: int | Fraction, offsets: tuple[int, ...]) -> int:
-    """Elements along an axis that so many neighbouring windows have together."""
+    """Elements along an axis that so many neighbouring windows have together.
+
+    Those of an offset, of every window of a period, are apart by the period's elements: they are runs of what has the
+    same remainder.
+    """
     apart, period = Fraction(step), Fraction(step).denominator
-    # With more windows than cover a window's span, each period of them adds as many elements as the last one of these.
-    alone = ceil((max(offsets) - min(offsets) + 1) / apart) + period
-    alone = min(count, alone + (count - alone) % period)
-    found = {floor(number * apart) + offset for number in range(alone) for offset in offsets}
-    added = {(floor(n * apart) + offset) % apart.numerator for n in range(period) for offset in offsets}
-    return len(found) + (count - alone) // period * len(added)
+    runs: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for number in range(min(period, count)):
+        for offset in offsets:
+            first, remainder = divmod(floor(number * apart) + offset, apart.numerator)
+            runs[remainder].append((first, first + ceil((count - number) / period)))
+    return sum(map(_union, runs.values()))
+
+
+def _union(runs: list[tuple[int, int]]) -> int:
+    """Elements of some ranges together."""
+    total, reached = 0, None
+    for first, end in sorted(runs):
+        total += max(0, end - (first if reached is None else max(first, reached)))
+        reached = end if reached is None else max(reached, end)
+    return total
 
 
 @lru_cache(maxsize=4096)
