@@ -55,29 +55,49 @@ class FuseReduceSlices(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for function in host_functions(module):
-            found = [(value, ways[0]) for value in _values(function) if (ways := _parts(value))]
-            if not found:
-                remarks.declined(self, "no array is read in equal slices that cover an axis", function)
-            for value, (axis, parts) in found:
-                reductions = _reductions(value, axis)
-                if isinstance(reductions, str):
-                    remarks.declined(self, reductions, function)
-                    continue
-                slices = [op for op, ranges in slices_of(value) if ranges in parts]
-                needed = [op for op, _, _ in reductions]
-                if not _meet(slices, needed):
-                    remarks.declined(self, "no op needs both a slice and a reduction of the array", function)
-                    continue
-                sliced = SlicedOps()
-                for op, loop, combiner in reductions:
-                    _reduce_parts(op, loop, combiner, parts, axis, sliced)
-                count = len(reductions)
-                remarks.applied(self, f"{count} reduction(s) combine {len(parts)} slices of an axis", function)
-            erase_dead([op for op in body(function) if op.results])
+            while isinstance(change := _next(function), _Change):
+                remarks.applied(self, change.apply(), function)
+                erase_dead([op for op in body(function) if op.results])
+            for reason in change:
+                remarks.declined(self, reason, function)
 
 
 Reduction = tuple[ir.Operation, int, Combiner]
 """An op that reduces, which of its loops runs along the sliced axis, and how it combines."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Reductions of an array, along an axis that slices cover in parts."""
+
+    axis: int
+    parts: list[Ranges]
+    reductions: list[Reduction]
+
+    def apply(self) -> str:
+        """Makes the reductions combine the parts; says so."""
+        sliced = SlicedOps()
+        for op, loop, combiner in self.reductions:
+            _reduce_parts(op, loop, combiner, self.parts, self.axis, sliced)
+        return f"{len(self.reductions)} reduction(s) combine {len(self.parts)} slices of an axis"
+
+
+def _next(function: ir.Operation) -> _Change | list[str]:
+    """The first array with something to change; or why there is none. A change erases ops, values with them."""
+    reasons = []
+    for value in _values(function):
+        if not (ways := _parts(value)):
+            continue
+        axis, parts = ways[0]
+        reductions = _reductions(value, axis)
+        if isinstance(reductions, str):
+            reasons.append(reductions)
+            continue
+        slices = [op for op, ranges in slices_of(value) if ranges in parts]
+        if _meet(slices, [op for op, _, _ in reductions]):
+            return _Change(axis, parts, reductions)
+        reasons.append("no op needs both a slice and a reduction of the array")
+    return reasons or ["no array is read in equal slices that cover an axis"]
 
 
 def _values(function: ir.Operation) -> list[ir.Value]:
@@ -95,7 +115,7 @@ def _parts(value: ir.Value) -> list[tuple[int, list[Ranges]]]:
         own = [r[axis] for r in known if r[axis] is not None and not any(r[:axis]) and not any(r[axis + 1 :])]
         for count in sorted({extent // part.count for part in own if part is not None and part.count}):
             each = extent // count
-            if count < 2 or each * count != extent:
+            if count < 2 or each * count != extent or count > len(own):
                 continue
             blocks = [Range(number * each, each) for number in range(count)]
             interleaved = [Range(number, each, count) for number in range(count)]
