@@ -16,7 +16,7 @@ from mlirfuse.target.instructions import FAMILIES
 TO_KERNELS = (
     "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-contract-sums,fuse-unroll-reductions,fuse-bubble-slices,fuse-reduce-slices,cse,fuse-slice-products,fuse-window-slices,fuse-unroll-sums,fuse-compose-gathers,"
     "fuse-merge-groups,fuse-pad-channels,"
-    "fuse-collapse-contractions,fuse-expand-reshapes,fuse-copy-reshaped,"
+    "fuse-collapse-contractions,fuse-expand-reshapes,fuse-reshape-gathers,fuse-copy-reshaped,"
     "fuse-fold-casts{{through-rounding={fast}}},"
     "fuse-multiply-add,fuse-store-operands,fuse-segment,fuse-hint-extents,"
     "fuse-mix-order-reduction,fuse-recompute,"

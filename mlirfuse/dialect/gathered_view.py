@@ -16,7 +16,7 @@ strides are no addresses: they only say how fragments are aligned. A view takes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
@@ -83,6 +83,25 @@ class Gather:
         """
         results = [substituted(expr, list(outer.map.results)) for expr in self.map.results]
         return Gather(outer.basis, ir.AffineMap.get(len(outer.components), 0, results), self.inside)
+
+    def reshaped(self, shape: Sequence[int]) -> Gather:
+        """The same elements, in their order, in a view of another shape.
+
+        Where the dimensions of both views begin at different components, those of the new one are its dimensions.
+        """
+        basis, old = [list[int]() for _ in shape], list[ir.AffineExpr]()
+        count = 0
+        for dims, numbers in _runs(shape, self.components):
+            extents = [self.components[number] for number in numbers]
+            alone = len(dims) == 1
+            own = extents if alone else [shape[d] for d in dims]
+            new = [ir.AffineExpr.get_dim(count + n) for n in range(len(own))]
+            old += new if alone else _digits(_number(new, own), extents)
+            for place, extent in enumerate(own):
+                basis[dims[0 if alone else place]].append(extent)
+            count += len(own)
+        results = [substituted(expr, old) for expr in self.map.results]
+        return Gather(tuple(map(tuple, basis)), ir.AffineMap.get(count, 0, results), self.inside)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -231,6 +250,42 @@ def promised_strides(gather: Gather, shape: Sequence[int], strides: Sequence[int
     dim, run = gather.unit(shape, strides)
     apart = run if run > 1 else ODD
     return [1 if d == dim else apart for d in range(len(gather.shape))]
+
+
+def _runs(shape: Sequence[int], components: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """Dimensions, and the components that number their elements: the fewest that begin and end together."""
+    dim = number = 0
+    while dim < len(shape) or number < len(components):
+        dims, numbers = [dim] if dim < len(shape) else [], list[int]()
+        dim += 1
+        while (of_dims := prod(shape[d] for d in dims)) != (of_numbers := prod(components[n] for n in numbers)):
+            if of_numbers < of_dims:
+                numbers.append(number)
+                number += 1
+            else:
+                dims.append(dim)
+                dim += 1
+        if dim >= len(shape):  # components of one element that are left over
+            numbers += range(number, len(components))
+            number = len(components)
+        yield dims, numbers
+
+
+def _number(digits: Sequence[ir.AffineExpr], extents: Sequence[int]) -> ir.AffineExpr:
+    """The number that digits of these extents write, the last one fastest."""
+    number: ir.AffineExpr = ir.AffineExpr.get_constant(0)
+    for digit, extent in zip(digits, extents, strict=True):
+        number = number * extent + digit
+    return number
+
+
+def _digits(number: ir.AffineExpr, extents: Sequence[int]) -> list[ir.AffineExpr]:
+    """The digits of a number, of these extents."""
+    digits = list[ir.AffineExpr]()
+    for place, extent in enumerate(extents):
+        rest = ir.AffineExpr.get_floor_div(number, prod(extents[place + 1 :]))
+        digits.append(rest if place == 0 else ir.AffineExpr.get_mod(rest, extent))
+    return digits
 
 
 def view_attributes(

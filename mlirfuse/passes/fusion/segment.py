@@ -215,6 +215,12 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
         source = _input_attributes(owner.operands[0], attributes)
         return view_attributes(gather_of(owner.attributes), ir.RankedTensorType(owner.operands[0].type), source)
     if owner is not None and is_host_view(owner):
+        if (viewed_gather := _gathered_source(value)) is not None:
+            raise PassError(
+                "a kernel is passed the source of a gathered view, and this one's is a reshape of one",
+                where=viewed_gather,
+                hint="run fuse-reshape-gathers before",
+            )
         seen = view_layout(owner, _input_attributes(owner.operands[0], attributes))
         if seen is None:
             raise PassError(
