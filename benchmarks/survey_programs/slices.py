@@ -52,6 +52,23 @@ def joined_rotary(xp: Any, x: Any, cos: Any, sin: Any) -> Any:
     return xp.astype(h * cos + turned * sin, xp.bfloat16)
 
 
+def rotary_halves(xp: Any, x: Any, w: Any, cos: Any, sin: Any) -> Any:
+    """Normalised heads, whose rotated halves are one array."""
+    h = _wide(xp, x)
+    h = h * (1.0 / xp.sqrt(xp.mean(h * h, axis=-1, keepdims=True) + 1e-6)) * w
+    n = h.shape[-1] // 2
+    a, b = h[..., :n], h[..., n:]
+    return xp.astype(xp.concat([a * cos - b * sin, b * cos + a * sin], axis=-1), xp.bfloat16)
+
+
+def packed_swiglu_backward(xp: Any, x: Any, dy: Any) -> Any:
+    """The gradient with regard to a packed projection."""
+    n = x.shape[-1] // 2
+    gate, up, d = _wide(xp, x[:, :n]), _wide(xp, x[:, n:]), _wide(xp, dy)
+    s = _sigmoid(xp, gate)
+    return xp.astype(xp.concat([d * up * s * (1.0 + gate * (1.0 - s)), d * gate * s], axis=-1), xp.bfloat16)
+
+
 def stacked_rotary(xp: Any, x: Any, cos: Any, sin: Any) -> Any:
     """Pairs of neighbours as one array."""
     h = _wide(xp, x)

@@ -398,6 +398,8 @@ def slices() -> Iterator[Program]:
     whole = "cos:f32[T,2*D] sin:f32[T,2*D]"
     yield from sized(d, v.joined_rotary, f"x:bf16[B,H,T,2*D] {whole}", "B=8 H=32 T=2048 D=64")
     yield from sized(d, v.stacked_rotary, f"x:bf16[B,H,T,2*D] {rotary}", "B=8 H=32 T=2048 D=64")
+    yield from sized(d, v.rotary_halves, f"x:bf16[B,H,T,2*D] w:f32[2*D] {rotary}", "B=8 H=32 T=2048 D=64")
+    yield from sized(d, v.packed_swiglu_backward, "x:bf16[M,2*N] dy:bf16[M,N]", "M=8192 N=14336")
     images = "x:bf16[N,H,W,C] skip:bf16[N,H,W,S] w:f32[C+S] b:f32[C+S]"
     yield from sized(d, v.skip_connection, images, "N=8 H=64 W=64 C=640 S=320")
     yield from sized(d, v.appended_keys, "cache:bf16[B,H,T,D] keys:bf16[B,H,1,D]", "B=32 H=8 T=4096 D=128")

@@ -23,7 +23,7 @@ TO_KERNELS = (
     "fuse-prologues,fuse-factor-sums,fuse-cse,fuse-join-kernels,fuse-permute-operands,fuse-shared-operands,"
     "fuse-operand-sums,fuse-permute-results,"
     "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,fuse-split-reductions,"
-    "fuse-split-parts,fuse-scatter-results,fuse-hint-extents,fuse-flatten-rows"
+    "fuse-split-parts,fuse-scatter-results,fuse-scatter-parts,fuse-hint-extents,fuse-flatten-rows"
 )
 """Tensors to kernels without schedules."""
 

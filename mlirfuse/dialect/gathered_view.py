@@ -114,6 +114,21 @@ class Gather:
         dims = self.dims
         return tuple(tuple(sorted({dims[component] for component in used_dims(expr)})) for expr in self.map.results)
 
+    def strides_in(self, shape: Sequence[int]) -> tuple[list[int], int]:
+        """Elements of a contiguous source of that shape from one element of the view to the next along each dimension;
+        and the elements that the address of the first one is a multiple of, 0 for any.
+
+        A dimension of several components has the last one's.
+        """
+        places = [coefficients(expr, len(self.components)) for expr in self.map.results]
+        steps, start = [0] * len(self.components), 0
+        for linear, step in zip(places, row_major(shape), strict=True):
+            factors, constant = linear or ([0] * len(steps), 0)
+            steps = [own + factor * step for own, factor in zip(steps, factors, strict=True)]
+            start += constant * step
+        last = dict(zip(self.dims, steps, strict=True))
+        return [last.get(dim, 0) for dim in range(len(self.basis))], start
+
     @cached_property
     def index_bits(self) -> int:
         """Bits of an integer that holds all indices of the view, of tiles past its end, and all values of the map."""

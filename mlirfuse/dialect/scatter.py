@@ -15,10 +15,10 @@ plus components of its own, by factors that are those of a number with these com
 
 There may be several sources of one shape. `sources`, whose product is their number, then has the extents of further
 components, which come last in the map and number the sources: four, where only the first of four neighbouring pixels
-has products, and the others have what the epilogue makes of zeros.
+has products, and the others have what the epilogue makes of zeros; or as many as there are parts of a joined array.
 
-The op makes a result of a kernel on tensors that computes a matrix product. The kernel stores its tiles at these
-positions (`fuse.scattered`), so that no array in the source's order exists.
+The op makes a result of a kernel on tensors. The kernel stores its tiles at these positions (`fuse.scattered`), so that
+no array in the source's order exists.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
-from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.kernels import argument_attributes, body, stored_values
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -26,6 +26,7 @@ from mlirfuse.analysis.scheduling.live import live_bytes
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import gather_of
+from mlirfuse.dialect.scatter import scatter_of, sources_of
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
@@ -44,7 +45,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     full = [o for o in operands if whole <= set(o.axes)] or operands
     vector_dim, transposed_dim = _contiguous_dims(space, full)
     depths = reduction_depths(structures)
-    returned = body(kernel)[-1].operands
+    returned = stored_values(kernel)
     grid_persistent = grid_persistent_problem(space, structures, returned)
     persistent_loop, finer = _persistent_loops(
         kernel, space, structures, operands, vector_dim, is_needed=grid_persistent is None
@@ -144,7 +145,7 @@ def _persistent_loops(
     """
     if not space.reduced_dims:
         return None, None
-    returned = list(body(kernel)[-1].operands)
+    returned = stored_values(kernel)
     plan = grid_reduction(space, structures, returned)
     if isinstance(plan, Conflict):
         if is_needed and needs_grid(space):
@@ -276,7 +277,17 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             operand.moved_bytes = views.moved_bytes(value, operand.element_bytes, elements)
         yield operand
     for value in body(kernel)[-1].operands:
-        yield _Operand(value.type, space.value_axes[value], written=True)
+        op = scatter_of(value)
+        if op is None:
+            yield _Operand(value.type, space.value_axes[value], written=True)
+            continue
+        shape = ir.RankedTensorType(value.type).shape
+        with op.context:
+            sources = sources_of(op)
+        for source, positions in sources:
+            strides, start = positions.strides_in(shape)
+            align = gcd(WIDEST_ACCESS, start * element_bytes(source.type))
+            yield _Operand(source.type, space.value_axes[source], strides, align, written=True)
 
 
 def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[int, int | None]:

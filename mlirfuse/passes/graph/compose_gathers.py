@@ -15,6 +15,7 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.passes.graph.joined_results import joins_results
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.affine_expressions import substituted, used_dims
 from mlirfuse.support.rewriting import clone, defining_op, erase_dead, nested
@@ -79,6 +80,8 @@ def _obstacle(view: ir.Operation, checks: Sequence[ir.Operation]) -> str | None:
     gather, source = gather_of(view.attributes), ir.RankedTensorType(view.operands[0].type)
     if not checks and not is_whole_selection(gather, source.shape):
         return "the view leaves the result, or has an element of it more than once"
+    if checks and joins_results(view):
+        return "it is a part of a result, which a kernel stores where it belongs"
     if checks and _of_same_shape(view.operands[0]) is None:
         return "nothing that the result is computed from has its shape"
     open_ = [view.operands[0]]

@@ -11,7 +11,7 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.problem import contraction_problem
-from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
+from mlirfuse.analysis.kernels import functions, is_tile_program, kernels, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -19,7 +19,6 @@ from mlirfuse.analysis.scheduling.problem import narrow_accesses
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
-from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.host import callee, calls
@@ -92,7 +91,6 @@ class FuseAssignSchedule(Pass):
                     where=kernel,
                     hint="only extents that are known at run time may be 0",
                 )
-            _check_scatters(kernel, space, structures)
             given = SCHEDULE in kernel.attributes
             tried = attempts.get(symbol(kernel), ())
             if not given:
@@ -259,13 +257,6 @@ def _reduces_an_extent_of_one(kernel: ir.Operation) -> bool:
     """Whether some reduction of a kernel on tensors runs over an extent of 1, which needs no loop."""
     space, structures = kernel_space(kernel)
     return any(space.loops[s.op][loop] is None for s in structures for loop in s.reduction_loops)
-
-
-def _check_scatters(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> None:
-    """Raises `ScheduleError` for a scattered result of another kernel than a product's, which needs its strides."""
-    if contraction_in(space, structures) is None and any(scatter_of(v) for v in body(kernel)[-1].operands):
-        hint = "return the values, and read them through a fuse.gathered_view"
-        raise ScheduleError("only the kernel of a matrix product scatters its results", where=kernel, hint=hint)
 
 
 def _check(

@@ -9,11 +9,12 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.kernels import functions, result_sources, symbol
+from mlirfuse.analysis.kernels import body, functions, result_sources, symbol
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
 from mlirfuse.dialect.gathered_view import DEFINITION, gathered_view
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.kernels.collapse_dims import collapsed_value, expanded_value
@@ -75,6 +76,8 @@ def _flattened(kernel: ir.Operation) -> Flattened:
     trial = FlatteningKernel.of(kernel)
     if contraction_in(trial.space, trial.structures) is not None:
         raise Kept("it has a contraction")
+    if any(scatter_of(value) is not None for value in body(kernel)[-1].operands):
+        raise Kept("it scatters a result")
     return trial.flattened()
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.grid_persistent import grid_persistent_ops
-from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.analysis.kernels import is_tile_program, kernels, stored_values
 from mlirfuse.analysis.loops.iteration_space import Conflict
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.errors import ScheduleError
@@ -70,7 +70,7 @@ class FuseTileGridPersistent(Pass):
                 remarks.declined(self, "scheduled with one visit of each tile", kernel)
                 continue
             space, structures = kernel_space(kernel)
-            plan = grid_persistent_ops(space, structures, body(kernel)[-1].operands)
+            plan = grid_persistent_ops(space, structures, stored_values(kernel))
             if isinstance(plan, Conflict):
                 raise ScheduleError(f"a grid persistent kernel cannot compute this: {plan.reason}", where=plan.op)
             if plan.dims != schedule.grid_persistent.dims:

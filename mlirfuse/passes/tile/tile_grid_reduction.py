@@ -10,7 +10,7 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, kept_dims
-from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
+from mlirfuse.analysis.kernels import functions, is_tile_program, kernels, stored_values, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -78,7 +78,7 @@ class FuseTileGridReduction(Pass):
                 continue
             space, structures = kernel_space(kernel)
             whole_rows = space.rank - 1 not in schedule.persistent_loop.dims
-            plan = grid_reduction(space, structures, body(kernel)[-1].operands, whole_rows=whole_rows)
+            plan = grid_reduction(space, structures, stored_values(kernel), whole_rows=whole_rows)
             if isinstance(plan, Conflict):
                 raise ScheduleError(f"a persistent loop cannot compute this kernel: {plan.reason}", where=plan.op)
             if plan.outer_dims != schedule.persistent_loop.dims:
@@ -111,7 +111,7 @@ class FuseTileGridReduction(Pass):
 def _require_sums_alone(kernel: ir.Operation, space: IterationSpace, plan: GridReduction, inner: int) -> None:
     """Raises `ScheduleError` for what blocks with a slice of dimension `inner` cannot compute."""
     made = {result for s in plan.tile for result in s.op.results}
-    if any(s.reduction_loops for s in plan.tile) or made & set(body(kernel)[-1].operands):
+    if any(s.reduction_loops for s in plan.tile) or made & set(stored_values(kernel)):
         raise ScheduleError("blocks have slices in kernels that only sum over all tiles", where=kernel)
     for reduction in plan.reductions:
         if inner not in kept_dims(space, reduction):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.views.joined import Joined, rotated, rotated_in_numpy
+from tests.support.views.joined import JOINED_RESULTS, Joined, rotated, rotated_in_numpy
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
@@ -34,3 +34,17 @@ def test_rotary_halves(width: int, dtype: Any) -> None:
     arrays = [rng.integers(-8, 9, shape).astype(dtype) for shape in shapes]
     found = cupy.asnumpy(mf.fuse(rotated)(*map(cupy.asarray, arrays)))
     np.testing.assert_array_equal(found, rotated_in_numpy(*arrays))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("name", JOINED_RESULTS)
+def test_results_in_parts(name: str, dtype: Any) -> None:
+    function, shapes = JOINED_RESULTS[name]
+    rng = np.random.default_rng(len(name))
+    for rows in (1, 61):
+        own = [(rows * shape[0], *shape[1:]) if shape[0] == shapes[0][0] else shape for shape in shapes]
+        arrays = [rng.standard_normal(shape).astype(dtype) for shape in own]
+        found = mf.fuse(lambda *given: function(mf, mf.concat, *given))(*map(cupy.asarray, arrays))
+        wanted = function(np, np.concatenate, *(array.astype(np.float64) for array in arrays))
+        tolerance = 2e-5 if dtype == np.float32 else 2e-2
+        np.testing.assert_allclose(cupy.asnumpy(found).astype(np.float64), wanted, rtol=0, atol=tolerance)

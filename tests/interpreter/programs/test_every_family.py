@@ -70,6 +70,17 @@ def total(xp: Any, x: Any) -> Any:
     return xp.sum(x * x)
 
 
+def normalised_pairs(xp: Any, x: Any, w: Any) -> Any:
+    y = x / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + 1)
+    half = x.shape[-1] // 2
+    left, right = y[..., :half], y[..., half:]
+    return (xp.concatenate if xp is np else xp.concat)([left * w - right, right * w + left], axis=-1)
+
+
+def gated_pairs(xp: Any, x: Any, w: Any) -> Any:
+    return (xp.concatenate if xp is np else xp.concat)([x * w, x - w], axis=-1)
+
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "rows": (softmax, ((13, 256),)),
     "odd rows": (softmax, ((3, 40, 49),)),
@@ -84,6 +95,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "rows and columns": (both, ((150, 128), (128,))),
     "pairs": (distances, ((40, 24), (33, 24))),
     "a number": (total, ((70, 129),)),
+    "joined rows": (normalised_pairs, ((13, 512), (256,))),
+    "joined elements": (gated_pairs, ((70, 48), (70, 48))),
 }
 
 
@@ -97,6 +110,8 @@ EXPECTED = {
     "columns": {"columns", "streamed", "loop"},
     "rows and columns": {"loop"},
     "pairs": {"register_tiles"},
+    "joined rows": {"rows", "grid_persistent"},
+    "joined elements": {"elementwise"},
 }
 """Families that some cases are for."""
 

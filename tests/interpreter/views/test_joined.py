@@ -11,7 +11,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.pairwise import some
-from tests.support.views.joined import Joined, rotated, rotated_in_numpy
+from tests.support.views.joined import JOINED_RESULTS, Joined, rotated, rotated_in_numpy
 
 
 @pytest.mark.parametrize("seed", some(range(300), 40))
@@ -89,3 +89,19 @@ def test_means_of_joined_bytes() -> None:
     m = np.concatenate([x.T] * 3, axis=1).mean(axis=-1, keepdims=True)
     want = m / np.sqrt(m * m + 1e-5)
     np.testing.assert_allclose(np.asarray(mf.fuse(means, target="interpret")(x)), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("name", JOINED_RESULTS)
+def test_results_in_parts(name: str, dtype: Any) -> None:
+    """One kernel computes all parts; those whose runs are shorter than an access are joined by another one."""
+    function, shapes = JOINED_RESULTS[name]
+    rng = np.random.default_rng(len(name))
+    arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+    module = module_at("gpu", lambda *given: function(mf, mf.concat, *given), specs_of(arrays))
+    assert str(module).count("gpu.func") == 1 + (name == "short halves" and dtype == np.float16)
+    found = mf.fuse(lambda *given: function(mf, mf.concat, *given), target="interpret")(*arrays)
+    wanted = function(np, np.concatenate, *(array.astype(np.float64) for array in arrays))
+    np.testing.assert_allclose(
+        np.asarray(found, np.float64), wanted, rtol=0, atol=2e-5 if dtype == np.float32 else 2e-2
+    )

@@ -22,6 +22,46 @@ def rotated_in_numpy(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndar
     return x * cos + np.concatenate([-x[..., half:], x[..., :half]], axis=-1) * sin
 
 
+def rotary(xp: Any, join: Any, x: Any, cos: Any, sin: Any) -> Any:
+    """Rotary embeddings of halves, each computed by itself, of rows that are normalised."""
+    x = x / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + 1)
+    half = x.shape[-1] // 2
+    left, right = x[..., :half], x[..., half:]
+    return join([left * cos - right * sin, right * cos + left * sin], axis=-1)
+
+
+def gate_gradients(xp: Any, join: Any, x: Any, dy: Any) -> Any:
+    """The gradient of a gated product with regard to a packed projection."""
+    half = x.shape[-1] // 2
+    gate, up = x[..., :half], x[..., half:]
+    s = 1 / (1 + xp.exp(-gate))
+    return join([dy * up * s * (1 + gate * (1 - s)), dy * gate * s], axis=-1)
+
+
+def thirds(xp: Any, join: Any, x: Any, y: Any) -> Any:
+    """Three parts along the first dimension."""
+    return join([x + y, x * y, xp.exp(x) - y], axis=0)
+
+
+def planes(xp: Any, join: Any, x: Any, y: Any) -> Any:
+    """Two parts in a dimension of their own, in the middle."""
+    return xp.stack([x + y, x - y], axis=1)
+
+
+JOINED_RESULTS: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
+    "rotary": (rotary, ((2, 5, 3, 64), (5, 1, 32), (5, 1, 32))),
+    "short halves": (rotary, ((3, 4, 1, 8), (4, 1, 4), (4, 1, 4))),
+    "odd halves": (rotary, ((3, 4, 1, 34), (4, 1, 17), (4, 1, 17))),
+    "gates": (gate_gradients, ((9, 192), (9, 96))),
+    "odd gates": (gate_gradients, ((5, 70), (5, 35))),
+    "thirds": (thirds, ((7, 40), (7, 40))),
+    "flat thirds": (thirds, ((96,), (96,))),
+    "planes": (planes, ((5, 6, 16), (5, 6, 16))),
+    "rows of planes": (planes, ((5, 48), (5, 48))),
+}
+"""Functions of a namespace, its `concat` and arrays, whose parts a kernel stores where they belong, and shapes."""
+
+
 class Joined:
     """A function of a seed: parts as they are, negated or exponentiated, joined along an axis, and then reduced or not.
 

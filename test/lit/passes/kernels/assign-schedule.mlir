@@ -335,8 +335,10 @@ func.func private @unknown(%x: tensor<?x?x64xbf16>, %c: tensor<?x64xf32>) -> ten
 
 // -----
 
-// expected-error @below {{only the kernel of a matrix product scatters its results}}
-func.func private @no_product(%x: tensor<64x16xf32>) -> tensor<63x16xf32>
+// Results of elementwise ops are scattered too.
+// CHECK-LABEL: func.func private @scattered_elements(
+// CHECK-SAME: fuse.schedule = {{{.*}}persistence = "registers"
+func.func private @scattered_elements(%x: tensor<64x16xf32>) -> tensor<63x16xf32>
     attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<64x16xf32>
   %0 = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}

@@ -1,0 +1,79 @@
+"""Joins of computed parts that are results: kernels store such parts where they belong (`fuse-scatter-parts`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import product_of
+from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import defining_op
+
+
+def joins_results(view: ir.Operation) -> bool:
+    """Whether a view of a computed value is only selected from, beside views of others, for what is a result.
+
+    The parts have one shape, whose last dimension has runs of an access of 16 bytes at least in the whole, and are
+    computed from something in common, so that one kernel makes them all.
+    """
+    users = {use.owner.operation for use in view.results[0].uses}
+    if len(users) != 1:
+        return False
+    (join,) = users
+    views = [maker for operand in join.operands if (maker := defining_op(operand)) is not None and _is_view(maker)]
+    parts = list(dict.fromkeys(maker.operands[0] for maker in views))
+    shapes = {tuple(ir.RankedTensorType(part.type).shape) for part in parts}
+    if len(parts) < 2 or len(shapes) > 1 or not all(map(_is_computed, parts)):
+        return False
+    type_ = ir.RankedTensorType(parts[0].type)
+    if type_.shape[-1] * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
+        return False
+    if not all(_is_result(result) for result in join.results):
+        return False
+    first, *others = ({*_leaves(part)} for part in parts)
+    return all(first & other for other in others)
+
+
+def _is_view(op: ir.Operation) -> bool:
+    return op.name == DEFINITION.full_name and not gather_of(op.attributes).inside
+
+
+def _is_computed(value: ir.Value) -> bool:
+    """Whether an op computes a value of more than its elements elsewhere."""
+    maker = defining_op(value)
+    return maker is not None and maker.name == "linalg.generic" and len(maker.regions[0].blocks[0].operations) > 1
+
+
+def _is_result(value: ir.Value) -> bool:
+    """Whether a value is returned or multiplied, or only what functions of its elements make of it."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "func.return":
+            continue
+        structure = structure_of(user)
+        if structure is None:
+            return False
+        if product_of(structure) is not None:
+            continue
+        is_function = len(structure.operands) == 1 + len(user.results) == 2 and not structure.reduction_loops
+        if not is_function or not _is_result(user.results[0]):
+            return False
+    return True
+
+
+def _leaves(value: ir.Value) -> Iterator[ir.Value]:
+    """What is in memory of all that a value is computed from."""
+    open_, seen = [value], set[ir.Value]()
+    while open_:
+        value = open_.pop()
+        if value in seen or not isinstance(value.type, ir.RankedTensorType):
+            continue
+        seen.add(value)
+        if _is_computed(value):
+            open_ += list(value.owner.operation.operands)
+        elif (maker := defining_op(value)) is None or maker.name not in ("tensor.empty", "linalg.fill"):
+            yield value
