@@ -46,5 +46,6 @@ def test_results_in_parts(name: str, dtype: Any) -> None:
         arrays = [rng.standard_normal(shape).astype(dtype) for shape in own]
         found = mf.fuse(lambda *given: function(mf, mf.concat, *given))(*map(cupy.asarray, arrays))
         wanted = function(np, np.concatenate, *(array.astype(np.float64) for array in arrays))
-        tolerance = 2e-5 if dtype == np.float32 else 2e-2
-        np.testing.assert_allclose(cupy.asnumpy(found).astype(np.float64), wanted, rtol=0, atol=tolerance)
+        tolerance = 2e-5 if dtype == np.float32 else 1e-2  # of the largest: the parts are rounded, and what they are of
+        scale = max(1.0, float(np.abs(wanted).max()))
+        np.testing.assert_allclose(cupy.asnumpy(found).astype(np.float64), wanted, rtol=0, atol=tolerance * scale)
