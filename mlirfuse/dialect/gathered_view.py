@@ -118,7 +118,7 @@ class Gather:
         """Elements of a contiguous source of that shape from one element of the view to the next along each dimension;
         and the elements that the address of the first one is a multiple of, 0 for any.
 
-        A dimension of several components has the last one's.
+        A dimension of several components has that of the last one of more than one element.
         """
         places = [coefficients(expr, len(self.components)) for expr in self.map.results]
         steps, start = [0] * len(self.components), 0
@@ -126,7 +126,8 @@ class Gather:
             factors, constant = linear or ([0] * len(steps), 0)
             steps = [own + factor * step for own, factor in zip(steps, factors, strict=True)]
             start += constant * step
-        last = dict(zip(self.dims, steps, strict=True))
+        large = zip(self.dims, steps, self.components, strict=True)
+        last = {dim: step for dim, step, extent in large if extent > 1}
         return [last.get(dim, 0) for dim in range(len(self.basis))], start
 
     @cached_property

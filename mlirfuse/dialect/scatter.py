@@ -129,6 +129,18 @@ def sources_of(op: ir.Operation) -> list[tuple[ir.Value, Gather]]:
     return list(zip(op.operands, of_sources(gather_of(op.attributes), extents), strict=True))
 
 
+def interleaved_step(op: ir.Operation) -> int | None:
+    """How far apart neighbours of each source of a `fuse.scatter` are in rows of the result, where the elements of
+    the other sources lie between them; None where that is not so.
+    """
+    count, shape = len(op.operands), ir.RankedTensorType(op.results[0].type).shape
+    source = ir.RankedTensorType(op.operands[0].type).shape
+    dims = [d for d, extent in enumerate(source) if extent != 1]
+    if count < 2 or not dims:
+        return None
+    return count if {positions.strides_in(shape)[0][dims[-1]] for _, positions in sources_of(op)} == {count} else None
+
+
 def of_sources(positions: Gather, extents: Sequence[int]) -> list[Gather]:
     """The positions of each of several sources, which the last components of the map number."""
     own = len(positions.components)

@@ -23,10 +23,11 @@ from mlirfuse.analysis.scheduling.instructions import (
     sliding_instructions,
 )
 from mlirfuse.analysis.scheduling.live import live_bytes
+from mlirfuse.analysis.scheduling.windows import components_access
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import gather_of
-from mlirfuse.dialect.scatter import scatter_of, sources_of
+from mlirfuse.dialect.scatter import interleaved_step, scatter_of, sources_of
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
@@ -283,11 +284,24 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             continue
         shape = ir.RankedTensorType(value.type).shape
         with op.context:
-            sources = sources_of(op)
+            sources, step = sources_of(op), interleaved_step(op)
         for source, positions in sources:
             strides, start = positions.strides_in(shape)
             align = gcd(WIDEST_ACCESS, start * element_bytes(source.type))
-            yield _Operand(source.type, space.value_axes[source], strides, align, written=True)
+            if step is None:
+                yield _Operand(source.type, space.value_axes[source], strides, align, written=True)
+        if step is not None:
+            yield _interleaved(source.type, space.value_axes[source], strides, step)
+
+
+def _interleaved(type_: ir.RankedTensorType, axes: Axes, strides: Sequence[int], step: int) -> _Operand:
+    """A result of whose rows each of several values has every `step`-th element."""
+    operand = _Operand(type_, axes, strides, written=True)
+    together = components_access(operand.access, range(step), None, WIDEST_ACCESS)
+    if together is not None:
+        operand.access = together
+    operand.moved_bytes = step * operand.element_bytes
+    return operand
 
 
 def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[int, int | None]:

@@ -17,8 +17,9 @@ from mlirfuse.support.rewriting import defining_op
 def joins_results(view: ir.Operation) -> bool:
     """Whether a view of a computed value is only selected from, beside views of others, for what is a result.
 
-    The parts have one shape, whose last dimension has runs of an access of 16 bytes at least in the whole, and are
-    computed from something in common, so that one kernel makes them all.
+    The parts have one shape, whose last dimension has runs of an access of 16 bytes at least in the whole, or has one
+    element, beside which those of the other parts are; and they are computed from something in common, so that one
+    kernel makes them all.
     """
     users = {use.owner.operation for use in view.results[0].uses}
     if len(users) != 1:
@@ -30,7 +31,8 @@ def joins_results(view: ir.Operation) -> bool:
     if len(parts) < 2 or len(shapes) > 1 or not all(map(_is_computed, parts)):
         return False
     type_ = ir.RankedTensorType(parts[0].type)
-    if type_.shape[-1] * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
+    is_interleaved = type_.rank > 1 and type_.shape[-1] == 1 and type_.shape[-2] > 1
+    if not is_interleaved and type_.shape[-1] * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
         return False
     if not all(_is_result(result) for result in join.results):
         return False
@@ -45,6 +47,8 @@ def _is_view(op: ir.Operation) -> bool:
 def _is_computed(value: ir.Value) -> bool:
     """Whether an op computes a value of more than its elements elsewhere."""
     maker = defining_op(value)
+    if maker is not None and maker.name == "tensor.expand_shape":
+        maker = defining_op(maker.operands[0])
     return maker is not None and maker.name == "linalg.generic" and len(maker.regions[0].blocks[0].operations) > 1
 
 
@@ -73,7 +77,9 @@ def _leaves(value: ir.Value) -> Iterator[ir.Value]:
         if value in seen or not isinstance(value.type, ir.RankedTensorType):
             continue
         seen.add(value)
-        if _is_computed(value):
+        if (maker := defining_op(value)) is not None and maker.name == "tensor.expand_shape":
+            open_.append(maker.operands[0])
+        elif _is_computed(value):
             open_ += list(value.owner.operation.operands)
         elif (maker := defining_op(value)) is None or maker.name not in ("tensor.empty", "linalg.fill"):
             yield value

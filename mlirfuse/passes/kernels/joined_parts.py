@@ -15,7 +15,8 @@ from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.dialect.gathered_view import DEFINITION as VIEW
 from mlirfuse.dialect.gathered_view import Gather, gather_of
-from mlirfuse.dialect.scatter import scatter, scatter_problem, sources_of
+from mlirfuse.dialect.scatter import interleaved_step, scatter, scatter_problem, sources_of
+from mlirfuse.passes.kernels.collapse_dims import expanded_value
 from mlirfuse.passes.kernels.host import order_host_ops
 from mlirfuse.passes.kernels.kernel_pair import KernelPair
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
@@ -84,10 +85,15 @@ class JoinedParts(KernelPair):
     def merge(self, function: ir.Operation) -> None:
         """Replaces both kernels by one that stores its results where the second puts them."""
         merged, kept = self.build(), self._kept()
-        outputs = [*kept, *self.second_call.results]
+        (whole,) = self.second_call.results
+        type_ = ir.RankedTensorType(whole.type)
+        joined, groups = ir.RankedTensorType.get(self._shape(self._join()), type_.element_type), _pairs_of(type_.rank)
         with ir.InsertionPoint(self.second_call), self.second_call.location:
-            call = func.CallOp([v.type for v in outputs], symbol(self.first), list(self.first_call.operands))
-        for old, new in zip(outputs, call.results, strict=True):
+            types = [*(v.type for v in kept), joined]
+            call = func.CallOp(types, symbol(self.first), list(self.first_call.operands))
+            *others, last = call.results
+            whole.replace_all_uses_with(expanded_value(last, whole.type, groups, [], []))
+        for old, new in zip(kept, others, strict=True):
             old.replace_all_uses_with(new)
         views = [maker for value in self.second_call.operands if (maker := defining_op(value)) is not None]
         erase(self.second_call)
@@ -109,8 +115,7 @@ class JoinedParts(KernelPair):
         made = dict(zip(self.first_call.results, terminator.operands, strict=True))
         with ir.InsertionPoint(terminator), terminator.location:
             values = [_computed(made[self._part(view)], join.ops) for view in join.views]
-            count, shape = len(values), list(ir.RankedTensorType(self.second_call.results[0].type).shape)
-            joined = scatter(values, self._positions(join), [count], shape)
+            joined = scatter(values, self._positions(join), [len(values)], self._shape(join))
             func.ReturnOp([*(made[value] for value in kept), joined])
         erase(terminator)
         set_type(kernel)
@@ -151,11 +156,24 @@ class JoinedParts(KernelPair):
         number = ir.AffineExpr.get_dim(len(shape))
         places[join.place] = places[join.place] + number * shape[join.axes.index(join.place)]
         basis = tuple(tuple(shape[axis] for axis in group) for group in groups)
+        if self._interleaves(join):
+            *places, outer, inner = places
+            places.append(outer * len(join.views) + inner)
         positions = Gather(basis, ir.AffineMap.get(len(shape) + 1, 0, places))
-        whole = list(ir.RankedTensorType(self.second_call.results[0].type).shape)
-        if problem := scatter_problem(positions, whole, [len(join.views)]):
+        if problem := scatter_problem(positions, self._shape(join), [len(join.views)]):
             raise UnfitError(problem)
         return positions
+
+    def _interleaves(self, join: Join) -> bool:
+        """Whether the elements of parts are neighbours in the whole, whose last two dimensions are one then."""
+        last = ir.RankedTensorType(self.second_call.results[0].type).rank - 1
+        shape = ir.RankedTensorType(join.views[0].owner.operation.operands[0].type).shape
+        return last > 0 and join.place == last and shape[join.axes.index(last)] == 1
+
+    def _shape(self, join: Join) -> list[int]:
+        """The shape of the whole as the kernel stores it."""
+        shape = list(ir.RankedTensorType(self.second_call.results[0].type).shape)
+        return [*shape[:-2], shape[-2] * shape[-1]] if self._interleaves(join) else shape
 
     def _join(self) -> Join:
         """What the second kernel does; raises `UnfitError` where that is more than to join parts of one shape."""
@@ -184,6 +202,11 @@ class JoinedParts(KernelPair):
         if [starts[n][place] for n in order] != [n * shape[axes[0].index(place)] for n in range(len(views))]:
             raise UnfitError("its parts leave something out between them")
         return Join(tuple(views[n] for n in order), axes[0], place, tuple(after))
+
+
+def _pairs_of(rank: int) -> list[list[int]]:
+    """Groups of dimensions of which the last two are one."""
+    return [[d] for d in range(rank - 2)] + [[rank - 2, rank - 1]]
 
 
 def _is_reshape(op: ir.Operation | None) -> TypeGuard[ir.Operation]:
@@ -282,6 +305,8 @@ def _misfit(kernel: ir.Operation) -> str | None:
         if maker is None or maker.name != "fuse.scatter":
             continue
         type_ = ir.RankedTensorType(value.type)
+        if interleaved_step(maker) is not None:
+            continue
         for source, positions in sources_of(maker):
             dim, run = positions.unit(type_.shape, row_major(type_.shape))
             if dim is None or any(extent != 1 for extent in ir.RankedTensorType(source.type).shape[dim + 1 :]):

@@ -72,13 +72,13 @@ def _rows(problem: Problem) -> Iterator[Schedule]:
 
 
 def _vectors(problem: Problem) -> Iterator[int]:
-    """Elements side by side of a thread that reads windows of them: up to the widest access to an array with windows,
+    """Elements side by side of a thread that accesses windows: up to the widest access to an array with windows,
     whatever results are aligned to, and down to a register, or to what these are aligned to; of rows whose length run
     time has to say, as many as these.
     """
     if problem.extents[problem.vector_dim] is None:
         return halves(problem.vector)
-    windows = [a.bytes for a in problem.reads if a.taps > 1]
+    windows = [a.bytes for a in problem.arrays if a.taps > 1]
     least = min(problem.vector, max(1, REGISTER_BYTES // min(windows)))
     return (vector for vector in halves(WIDEST_ACCESS // min(windows)) if vector >= least)
 

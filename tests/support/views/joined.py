@@ -48,6 +48,23 @@ def planes(xp: Any, join: Any, x: Any, y: Any) -> Any:
     return xp.stack([x + y, x - y], axis=1)
 
 
+def pairs(xp: Any, join: Any, x: Any, cos: Any, sin: Any) -> Any:
+    """Rotary embeddings of neighbours, in the order of what they are of."""
+    left, right = x[..., 0::2], x[..., 1::2]
+    return xp.reshape(xp.stack([left * cos - right * sin, right * cos + left * sin], axis=-1), x.shape)
+
+
+def products(xp: Any, join: Any, x: Any, y: Any) -> Any:
+    """Products of complex numbers."""
+    a, b, c, d = x[..., 0], x[..., 1], y[..., 0], y[..., 1]
+    return xp.stack([a * c - b * d, a * d + b * c], axis=-1)
+
+
+def colours(xp: Any, join: Any, x: Any, y: Any) -> Any:
+    """Three parts, elements of which are neighbours."""
+    return xp.stack([xp.exp(x), x * y, y + x], axis=-1)
+
+
 JOINED_RESULTS: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "rotary": (rotary, ((2, 5, 3, 64), (5, 1, 32), (5, 1, 32))),
     "short halves": (rotary, ((3, 4, 1, 8), (4, 1, 4), (4, 1, 4))),
@@ -58,6 +75,11 @@ JOINED_RESULTS: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "flat thirds": (thirds, ((96,), (96,))),
     "planes": (planes, ((5, 6, 16), (5, 6, 16))),
     "rows of planes": (planes, ((5, 48), (5, 48))),
+    "pairs": (pairs, ((2, 5, 3, 64), (5, 1, 32), (5, 1, 32))),
+    "odd pairs": (pairs, ((3, 5, 1, 14), (5, 1, 7), (5, 1, 7))),
+    "products": (products, ((129, 2), (129, 2))),
+    "rows of products": (products, ((9, 16, 2), (9, 16, 2))),
+    "colours": (colours, ((7, 40), (7, 40))),
 }
 """Functions of a namespace, its `concat` and arrays, whose parts a kernel stores where they belong, and shapes."""
 

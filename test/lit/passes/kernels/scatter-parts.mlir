@@ -66,11 +66,15 @@ func.func private @f_1(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %p: tensor<
 
 // -----
 
-// Neighbours of the parts would be apart.
+// Elements of the parts are neighbours: the kernel stores rows of both, which the host divides.
+// CHECK-DAG: #[[PAIRS:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1 * 2 + d2 + d3)>
 // CHECK-LABEL: func.func @interleaved
-// CHECK: call @g_0
-// CHECK: call @g_1
-// REMARK: fuse-scatter-parts: declined: g_0 stays apart from g_1: neighbours in its results are apart in the whole
+// CHECK: %[[ROWS:.*]] = call @g_0(%{{.*}}) : (tensor<64x32xf32>) -> tensor<64x64xf32>
+// CHECK: %[[Y:.*]] = tensor.expand_shape %[[ROWS]] {{\[\[}}0], [1, 2]]
+// CHECK: return %[[Y]]
+// CHECK-LABEL: func.func private @g_0
+// CHECK: "fuse.scatter"(%{{.*}}, %{{.*}}) {basis = array<i64: 64, 32, 1>, map = #[[PAIRS]], ranks = array<i64: 1, 2>, sources = array<i64: 2>}
+// REMARK: fuse-scatter-parts: applied: g_0 stores its results where g_1 put them
 #id = affine_map<(i, j) -> (i, j)>
 #three = affine_map<(i, j, k) -> (i, j, k)>
 #behind = affine_map<(i, j, k) -> (i, j, k - 1)>
@@ -110,6 +114,57 @@ func.func private @g_1(%a: tensor<64x32x2xf32>, %b: tensor<64x32x2xf32>, %p: ten
     linalg.yield %1 : f32
   } -> tensor<64x32x2xf32>
   return %0 : tensor<64x32x2xf32>
+}
+
+// -----
+
+// Parts of rows that are shorter than an access.
+// CHECK-LABEL: func.func @short
+// CHECK: call @s_0
+// CHECK: call @s_1
+// REMARK: fuse-scatter-parts: declined: s_0 stays apart from s_1: its parts are runs of 4 bytes, less than an access of 16
+#id = affine_map<(i, j) -> (i, j)>
+#behind = affine_map<(i, j) -> (i, j - 2)>
+func.func @short(%x: tensor<64x2xf32>) -> tensor<64x4xbf16> {
+  %0:2 = call @s_0(%x) : (tensor<64x2xf32>) -> (tensor<64x2xf32>, tensor<64x2xf32>)
+  %1 = "fuse.gathered_view"(%0#0) {basis = array<i64: 64, 4>, map = #id, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xf32>
+  %2 = "fuse.gathered_view"(%0#1) {basis = array<i64: 64, 4>, map = #behind, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xf32>
+  %3 = "fuse.gathered_view"(%0#0) {basis = array<i64: 64, 4>, inside, map = #id, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xi1>
+  %4 = "fuse.gathered_view"(%0#1) {basis = array<i64: 64, 4>, inside, map = #behind, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xi1>
+  %5 = call @s_1(%1, %2, %3, %4) : (tensor<64x4xf32>, tensor<64x4xf32>, tensor<64x4xi1>, tensor<64x4xi1>) -> tensor<64x4xbf16>
+  return %5 : tensor<64x4xbf16>
+}
+func.func private @s_0(%x: tensor<64x2xf32>) -> (tensor<64x2xf32>, tensor<64x2xf32>) attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<64x2xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<64x2xf32>) outs(%e : tensor<64x2xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64x2xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<64x2xf32>) outs(%e : tensor<64x2xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.mulf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64x2xf32>
+  return %0, %1 : tensor<64x2xf32>, tensor<64x2xf32>
+}
+func.func private @s_1(%a: tensor<64x4xf32>, %b: tensor<64x4xf32>, %p: tensor<64x4xi1>, %q: tensor<64x4xi1>) -> tensor<64x4xbf16> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x4xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b, %p, %q : tensor<64x4xf32>, tensor<64x4xf32>, tensor<64x4xi1>, tensor<64x4xi1>) outs(%e : tensor<64x4xf32>) {
+  ^bb0(%l: f32, %r: f32, %lp: i1, %rp: i1, %out: f32):
+    %0 = arith.select %lp, %l, %zero : f32
+    %1 = arith.select %rp, %r, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x4xf32>
+  %f = tensor.empty() : tensor<64x4xbf16>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%0 : tensor<64x4xf32>) outs(%f : tensor<64x4xbf16>) {
+  ^bb0(%v: f32, %out: bf16):
+    %t = arith.truncf %v : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<64x4xbf16>
+  return %1 : tensor<64x4xbf16>
 }
 
 // -----
