@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
 from mlirfuse.api.fused import Fused, fuse
@@ -125,6 +126,9 @@ from mlirfuse.target import Target
 
 __version__ = "0.2.0"
 
+newaxis = None
+"""Puts a dimension of extent 1 in an index, as in `x[:, mf.newaxis]`."""
+
 __all__ = [
     "BlockedLayout",
     "DType",
@@ -161,6 +165,7 @@ __all__ = [
     "cos",
     "diagonal",
     "divide",
+    "e",
     "einsum",
     "equal",
     "erf",
@@ -180,6 +185,7 @@ __all__ = [
     "fuse",
     "greater",
     "greater_equal",
+    "inf",
     "int8",
     "int16",
     "int32",
@@ -205,11 +211,14 @@ __all__ = [
     "min",
     "minimum",
     "multiply",
+    "nan",
     "negative",
+    "newaxis",
     "not_equal",
     "ones_like",
     "outer",
     "permute_dims",
+    "pi",
     "pow",
     "prod",
     "reciprocal",

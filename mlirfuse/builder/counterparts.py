@@ -17,6 +17,10 @@ _CUMSUM = "a product with a triangular matrix: pass np.triu(np.ones((n, n))) as 
 _POSITIONS = "pass the positions as an argument, such as np.arange(n)"
 _INDICES = "indices of elements are not computed; compare with the result of mf.max, or do it outside of the function"
 _ORDER = "sorting and gathering by values are not supported; do it outside of the function"
+_CUMPROD = "a sum with a triangular matrix of logarithms, mf.exp(mf.log(x) @ t), of positive numbers"
+_NORM = "mf.sqrt(mf.sum(x * x, axis=-1))"
+_SOLVE = "systems of equations and decompositions are not supported; solve them outside of the function"
+_UNSIGNED = "unsigned integers are not supported; pass arrays of int16 or int32"
 _INVERSE = "inverse trigonometric functions are not supported; compute them outside of the function"
 _MASK = "pass the mask as an argument, and use mf.where(mask, x, 0)"
 _ARRAY = "pass the array as an argument; Python numbers broadcast as they are"
@@ -25,8 +29,19 @@ _ARGUMENT = "traced tensors have no data and no device; leave it out"
 
 FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("argmax", "argmin", "argsort", "topk", "searchsorted", "nonzero"), _INDICES),
-    **dict.fromkeys(("sort", "take", "gather", "median", "quantile", "unique"), _ORDER),
+    **dict.fromkeys(("sort", "take", "gather", "take_along_axis", "index_select", "scatter"), _ORDER),
+    **dict.fromkeys(("median", "quantile", "percentile", "unique", "kthvalue"), _ORDER),
     **dict.fromkeys(("cumsum", "cumulative_sum"), _CUMSUM),
+    **dict.fromkeys(("cumprod", "cumulative_prod"), _CUMPROD),
+    **dict.fromkeys(("inv", "solve", "det", "cholesky", "qr", "svd", "eig", "eigh", "pinv", "lstsq"), _SOLVE),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), _UNSIGNED),
+    "diff": "x[..., 1:] - x[..., :-1]",
+    "repeat": "mf.reshape(mf.broadcast_to(x[..., None], (*x.shape, n)), (*x.shape[:-1], -1))",
+    "tile": "mf.concat([x] * n, axis=-1)",
+    "lerp": "x + t * (y - x)",
+    "heaviside": "mf.where(x > 0, 1.0, 0.0)",
+    "copysign": "mf.where(y < 0, -mf.abs(x), mf.abs(x))",
+    "cbrt": "mf.sign(x) * mf.abs(x) ** (1 / 3)",
     **dict.fromkeys(("arange", "linspace", "iota"), _POSITIONS),
     **dict.fromkeys(("hstack", "vstack"), _JOIN),
     "pad": _PAD,
@@ -45,7 +60,8 @@ FUNCTIONS: Mapping[str, str] = {
     "relu": "mf.maximum(x, 0)",
     "leaky_relu": "mf.where(x > 0, x, 0.01 * x)",
     "softplus": "mf.maximum(x, 0) + mf.log1p(mf.exp(-mf.abs(x)))",
-    "norm": "mf.sqrt(mf.sum(x * x, axis=-1))",
+    **dict.fromkeys(("norm", "vector_norm"), _NORM),
+    "matrix_norm": "mf.sqrt(mf.sum(x * x, axis=(-2, -1)))",
     "tan": "mf.sin(x) / mf.cos(x)",
     "sinh": "(mf.exp(x) - mf.exp(-x)) / 2",
     "cosh": "(mf.exp(x) + mf.exp(-x)) / 2",

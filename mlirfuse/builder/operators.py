@@ -27,11 +27,11 @@ CONSTANT = "bind it by functools.partial, or pass it in a tuple: numbers are pas
 """The hint of errors about Python code that needs a traced value as an index."""
 
 
-def _refused(what: str) -> Callable[..., NoReturn]:
+def _refused(what: str, hint: str | None = None) -> Callable[..., NoReturn]:
     """A method for an operator that cannot be traced."""
 
     def refuse(self: object, *_: object) -> NoReturn:
-        raise at_user_line(UnsupportedError(f"{what} of a traced value is not supported"))
+        raise at_user_line(UnsupportedError(f"{what} of a traced value is not supported", hint=hint))
 
     return refuse
 
@@ -139,9 +139,9 @@ class Operators:
     def __rmatmul__(self, other: Operand) -> Tensor:
         return contraction.matmul(other, self)
 
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused("a shift")
-    __divmod__ = __rdivmod__ = _refused("divmod")
-    __round__ = __trunc__ = _refused("rounding")
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused("a shift", "use x * 2**n, or x // 2**n")
+    __divmod__ = __rdivmod__ = _refused("divmod", "use x // y and x % y")
+    __round__ = __trunc__ = _refused("rounding", "use mf.round(x), or mf.trunc(x)")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Redirects NumPy's ufuncs, which a NumPy scalar on the left of an operator calls, to the traced function."""

@@ -296,7 +296,22 @@ def test_hints_name_what_there_is() -> None:
     assert not tensors.intersection(counterparts.METHODS)
 
 
-@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "silu", "gelu", "softplus", "norm"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "softmax",
+        "log_softmax",
+        "logsumexp",
+        "silu",
+        "gelu",
+        "softplus",
+        "norm",
+        "diff",
+        "heaviside",
+        "cbrt",
+        "matrix_norm",
+    ],
+)
 def test_formulas_can_be_traced(name: str) -> None:
     text = counterparts.FUNCTIONS[name].partition(", or by")[0]
     if text.startswith("with "):
@@ -308,6 +323,19 @@ def test_formulas_can_be_traced(name: str) -> None:
 
 def test_dir_lists_what_there_is() -> None:
     assert dir(mf) == sorted(mf.__all__)
+    assert dir(mf.linalg) == sorted(mf.linalg.__all__)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("norm", "mf.sqrt"), ("inv", "outside of the function"), ("foo", "it has")])
+def test_functions_that_linalg_has_not(name: str, hint: str) -> None:
+    with pytest.raises(TraceError, match=f"mlirfuse.linalg has no '{name}'") as raised:
+        call(lambda x: getattr(mf.linalg, name)(x), X)
+    assert hint in str(raised.value)
+
+
+def test_constants() -> None:
+    found = call(lambda x: (mf.where(x[:, mf.newaxis] > mf.inf, mf.nan, x[:, mf.newaxis] * mf.pi) - mf.e)[:, 0], X)
+    np.testing.assert_allclose(found, X * np.pi - np.e, rtol=1e-6)
 
 
 def test_what_a_tensor_or_mlirfuse_has_not_is_absent() -> None:
