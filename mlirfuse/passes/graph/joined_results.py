@@ -34,7 +34,7 @@ def joins_results(view: ir.Operation) -> bool:
     is_interleaved = type_.rank > 1 and type_.shape[-1] == 1 and type_.shape[-2] > 1
     if not is_interleaved and type_.shape[-1] * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
         return False
-    if not all(_is_result(result) for result in join.results):
+    if not all(is_result(result) for result in join.results):
         return False
     first, *others = ({*_leaves(part)} for part in parts)
     return all(first & other for other in others)
@@ -52,7 +52,7 @@ def _is_computed(value: ir.Value) -> bool:
     return maker is not None and maker.name == "linalg.generic" and len(maker.regions[0].blocks[0].operations) > 1
 
 
-def _is_result(value: ir.Value) -> bool:
+def is_result(value: ir.Value) -> bool:
     """Whether a value is returned or multiplied, or only what functions of its elements make of it."""
     for use in value.uses:
         user = use.owner.operation
@@ -64,7 +64,7 @@ def _is_result(value: ir.Value) -> bool:
         if product_of(structure) is not None:
             continue
         is_function = len(structure.operands) == 1 + len(user.results) == 2 and not structure.reduction_loops
-        if not is_function or not _is_result(user.results[0]):
+        if not is_function or not is_result(user.results[0]):
             return False
     return True
 

@@ -30,6 +30,18 @@ def rotary(xp: Any, join: Any, x: Any, cos: Any, sin: Any) -> Any:
     return join([left * cos - right * sin, right * cos + left * sin], axis=-1)
 
 
+def turned(xp: Any, join: Any, x: Any, cos: Any, sin: Any) -> Any:
+    """Rotary embeddings that are computed of the joined halves in the other order."""
+    half = x.shape[-1] // 2
+    return xp.tanh(x * cos + join([-x[..., half:], x[..., :half]], axis=-1) * sin)
+
+
+def turned_thirds(xp: Any, join: Any, x: Any, y: Any) -> Any:
+    """Thirds of the first dimension in another order, with what differs in each of them."""
+    third = x.shape[0] // 3
+    return join([x[2 * third :], x[:third] * 2, x[third : 2 * third]], axis=0) * y + x
+
+
 def gate_gradients(xp: Any, join: Any, x: Any, dy: Any) -> Any:
     """The gradient of a gated product with regard to a packed projection."""
     half = x.shape[-1] // 2
@@ -69,6 +81,9 @@ JOINED_RESULTS: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "rotary": (rotary, ((2, 5, 3, 64), (5, 1, 32), (5, 1, 32))),
     "short halves": (rotary, ((3, 4, 1, 8), (4, 1, 4), (4, 1, 4))),
     "odd halves": (rotary, ((3, 4, 1, 34), (4, 1, 17), (4, 1, 17))),
+    "turned": (turned, ((2, 5, 3, 64), (5, 1, 64), (5, 1, 64))),
+    "odd turned": (turned, ((3, 4, 34), (4, 34), (4, 34))),
+    "turned thirds": (turned_thirds, ((21, 40), (21, 40))),
     "gates": (gate_gradients, ((9, 192), (9, 96))),
     "odd gates": (gate_gradients, ((5, 70), (5, 35))),
     "thirds": (thirds, ((7, 40), (7, 40))),

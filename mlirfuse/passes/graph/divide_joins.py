@@ -1,0 +1,195 @@
+"""`fuse-divide-joins`: what is computed of a join, element by element, is computed of its parts, and joined then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, linalg, tensor
+
+from mlirfuse.analysis.kernels import body, host_functions
+from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.passes.graph.joined_results import is_result
+from mlirfuse.passes.graph.sliced_ops import Range, Ranges, SlicedOps, is_elementwise
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.support.affine_expressions import coefficients
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.tiling.tiles import zero
+
+MOST_PARTS = 4
+"""Parts of a join, at most: each has ops of its own."""
+
+
+@dataclass(frozen=True)
+class FuseDivideJoins(Pass):
+    """Computes results on parts, where they are computed of a join of equal parts, element by element.
+
+    Requires functions of tensor ops. Rotary embeddings add a row, times one array, to its halves in the other order,
+    times another one. Of the halves, each element of the row is read once; of the whole, it is read where it is and
+    where it went. A kernel then stores the halves of the result where they belong (`fuse-scatter-parts`). Declines
+    where the parts of a join have runs that are shorter than an access of 16 bytes, and where what is computed of the
+    join is no result of the function and no operand of a product, but for functions of its elements.
+
+    ```mlir
+    %turned = ...                            // %right, then %left, selected by place
+    %y = linalg.generic ... ins(%x, %turned : tensor<64x128xf32>, tensor<64x128xf32>) { ... arith.addf ... }
+    return %y
+    ```
+    becomes
+    ```mlir
+    %0 = tensor.extract_slice %x[0, 0] [64, 64] [1, 1] ...
+    %y0 = linalg.generic ... ins(%0, %right : tensor<64x64xf32>, tensor<64x64xf32>) { ... arith.addf ... }
+    %1 = tensor.extract_slice %x[0, 64] [64, 64] [1, 1] ...
+    %y1 = linalg.generic ... ins(%1, %left : tensor<64x64xf32>, tensor<64x64xf32>) { ... arith.addf ... }
+    %y = ...                                 // %y0, then %y1, selected by place
+    return %y
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-divide-joins"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in host_functions(module):
+            joins = [join for op in body(function) if (join := _join_of(op)) is not None]
+            if not joins:
+                remarks.declined(self, "nothing is computed of a join of equal parts", function)
+            done = 0
+            for join in joins:
+                top = _computed_of(join.op.results[0])
+                if top == join.op.results[0] or not is_result(top):
+                    remarks.declined(self, "what is computed of the join is no result", join.op)
+                    continue
+                with ir.InsertionPoint.after(top.owner.operation), join.op.location:
+                    top.replace_all_uses_with(_divided(top, join))
+                done += 1
+            if done:
+                remarks.applied(self, f"{done} joins are of what was computed of them", function)
+                erase_dead([op for op in body(function) if op.results])
+
+
+@dataclass(frozen=True)
+class _Join:
+    """An op that joins equal parts.
+
+    Attributes:
+        op: the op.
+        axis: along which parts follow one another.
+        parts: in order.
+        ranges: of each part in the whole.
+    """
+
+    op: ir.Operation
+    axis: int
+    parts: tuple[ir.Value, ...]
+    ranges: tuple[Ranges, ...]
+
+
+def _join_of(op: ir.Operation) -> _Join | None:
+    """The join of equal parts that an op makes by selecting among views; None for another op."""
+    if op.name != "linalg.generic" or not is_elementwise(op):
+        return None
+    makers = [defining_op(operand) for operand in list(op.operands)[:-1]]
+    if len(makers) % 2 or any(maker is None or maker.name != DEFINITION.full_name for maker in makers):
+        return None
+    inner = {each.operation.name for each in op.regions[0].blocks[0].operations}
+    if inner - {"arith.select", "arith.constant", "linalg.yield"}:
+        return None
+    views = [maker for maker in makers if maker is not None and not gather_of(maker.attributes).inside]
+    shape = list(ir.RankedTensorType(op.results[0].type).shape)
+    found = [(view.operands[0], _start(gather_of(view.attributes), shape)) for view in views]
+    extents = {tuple(ir.RankedTensorType(part.type).shape) for part, _ in found}
+    if not 1 < len(found) <= MOST_PARTS or len(extents) > 1 or any(start is None for _, start in found):
+        return None
+    (part,) = extents
+    axes = [axis for axis, (own, whole) in enumerate(zip(part, shape, strict=True)) if own != whole]
+    if len(axes) != 1 or part[axes[0]] * len(found) != shape[axes[0]]:
+        return None
+    (axis,) = axes
+    count = part[axis]
+    order = sorted(found, key=lambda each: (each[1] or ())[axis])
+    starts = [(start or ())[axis] for _, start in order]
+    if starts != [number * count for number in range(len(order))]:
+        return None
+    element = ir.RankedTensorType(op.results[0].type).element_type
+    if axis == len(shape) - 1 and count * from_mlir(element).bytes < WIDEST_ACCESS:
+        return None
+    ranges = [tuple(Range(n, count) if a == axis else None for a in range(len(shape))) for n in starts]
+    return _Join(op, axis, tuple(value for value, _ in order), tuple(ranges))
+
+
+def _start(gather: Gather, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Where a part whose view has that shape begins in each dimension of it; None for another view than of a slice."""
+    if gather.joins_components or list(gather.shape) != list(shape) or len(gather.map.results) != len(shape):
+        return None
+    starts = []
+    for dim, expr in enumerate(gather.map.results):
+        linear = coefficients(expr, len(shape))
+        if linear is None or [d for d, factor in enumerate(linear[0]) if factor] != [dim] or linear[0][dim] != 1:
+            return None
+        starts.append(-linear[1])
+    return tuple(starts)
+
+
+def _computed_of(value: ir.Value) -> ir.Value:
+    """What elementwise ops of the same shape make of a value, one after the other, that nothing else reads."""
+    while len(uses := list(value.uses)) == 1:
+        op, number = uses[0].owner.operation, uses[0].operand_number
+        if not is_elementwise(op) or number >= len(op.operands) - 1:
+            break
+        maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
+        same = ir.RankedTensorType(op.results[0].type).shape == ir.RankedTensorType(value.type).shape
+        if not same or maps[number] != maps[-1] or maps[-1].value != ir.AffineMap.get_identity(maps[-1].value.n_dims):
+            break
+        value = op.results[0]
+    return value
+
+
+class _OfParts(SlicedOps):
+    """Slices of what is computed of a join: of the join itself its parts."""
+
+    def __init__(self, join: _Join):
+        super().__init__()
+        self._parts = dict(zip(join.ranges, join.parts, strict=True))
+        self._joined = join.op.results[0]
+
+    def _build(self, value: ir.Value, ranges: Ranges) -> ir.Value:
+        return self._parts[ranges] if value == self._joined else super()._build(value, ranges)
+
+
+def _divided(top: ir.Value, join: _Join) -> ir.Value:
+    """A value that is computed of a join, as a join of what is computed of the parts."""
+    sliced = _OfParts(join)
+    values = [sliced.of(top, ranges) for ranges in join.ranges]
+    type_ = ir.RankedTensorType(top.type)
+    rank, views, checks = type_.rank, list[ir.Value](), list[ir.Value]()
+    for value, ranges in zip(values, join.ranges, strict=True):
+        starts = [own.start if own else 0 for own in ranges]
+        places = [ir.AffineExpr.get_dim(d) - start for d, start in enumerate(starts)]
+        gather = Gather(tuple((extent,) for extent in type_.shape), ir.AffineMap.get(rank, 0, places))
+        views.append(gathered_view(value, gather))
+        checks.append(gathered_view(value, replace(gather, inside=True)))
+    return _selected(views, checks, type_)
+
+
+def _selected(views: Sequence[ir.Value], checks: Sequence[ir.Value], type_: ir.RankedTensorType) -> ir.Value:
+    """At each place the element of the view that is inside of its part."""
+    init = tensor.EmptyOp(list(type_.shape), type_.element_type).result
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * type_.rank)
+    operands = [*views, *checks]
+    maps = ir.ArrayAttr.get([identity] * (len(operands) + 1))
+    op = linalg.GenericOp([type_], operands, [init], maps, kinds)
+    types = [ir.RankedTensorType(value.type).element_type for value in (*operands, init)]
+    block = op.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+    with ir.InsertionPoint(block):
+        found: ir.Value = arith.ConstantOp(type_.element_type, zero(type_.element_type)).result
+        *given, _ = list(block.arguments)
+        for part, check in zip(given[: len(views)], given[len(views) :], strict=True):
+            found = arith.SelectOp(check, part, found).result
+        linalg.YieldOp([found])
+    return op.results[0]
