@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
 from typing import ClassVar
 
 from mlir import ir
@@ -13,14 +12,13 @@ from mlir.dialects import memref, vector
 from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
 from mlirfuse.analysis.memory.buffers import is_nontemporal
 from mlirfuse.analysis.rolling import is_pure
-from mlirfuse.dialect.attributes import ALIGN
 from mlirfuse.dialect.clamped_attribute import CLAMPED
 from mlirfuse.distribution.threads.scalars import add, constant, minimum, multiply
+from mlirfuse.passes.gpu.row_accesses import aligned_elements, split_index
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.divisors import divisor_of
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import defining_op, erase, integer_of, nested, ops_named, split_constant
-from mlirfuse.tiling.memory import alignment, strides
+from mlirfuse.support.rewriting import defining_op, erase, integer_of, nested, ops_named
+from mlirfuse.tiling.memory import strides
 
 LOADS = ("memref.load", "vector.load")
 VIEW = "memref.subview"
@@ -184,7 +182,8 @@ def _load(op: ir.Operation) -> _Load | None:
     """A load from an array or a subview of it; None where its elements are no neighbours in the array."""
     array, *at = op.operands
     free, count = _without_clamp(op), _count(op)
-    index = [_split(value) for value in ([*at[:-1], free] if free is not None else at)]
+    split = [split_index(value) for value in ([*at[:-1], free] if free is not None else at)]
+    index = [(rest, 1, number) for rest, number in split]
     view = defining_op(array)
     if view is None or view.name != VIEW:
         return _Load(op, array, index, free is not None) if index else None
@@ -213,14 +212,6 @@ def _without_clamp(op: ir.Operation) -> ir.Value | None:
     return maker.operands[0] if integer_of(maker.operands[1]) == extent - _count(op) else None
 
 
-def _split(value: ir.Value) -> Index:
-    """An index as what it is without a number that is added to it last."""
-    if (number := integer_of(value)) is not None:
-        return None, 1, number
-    rest, last = split_constant(value)
-    return rest, 1, last
-
-
 def _value(index: Index) -> ir.Value:
     """Emits an index."""
     value, step, number = index
@@ -238,10 +229,7 @@ def _aligned(load: _Load, known: dict[str, ir.Attribute]) -> tuple[int, int]:
     last = type_.rank - 1
     if type_.is_dynamic_dim(last) or strides(type_)[last] != 1:
         return 1, 1
-    declared = ir.IntegerAttr(known[ALIGN]).value if ALIGN in known else None
-    most = alignment(type_, last, declared) // from_mlir(type_.element_type).bytes
-    divisor = 0 if value is None else divisor_of(value) * step  # 0 is a multiple of everything
-    return gcd(most, divisor & -divisor), type_.shape[last]
+    return aligned_elements(load.array, value, known, step), type_.shape[last]
 
 
 def _part(loaded: dict[Piece, ir.Value], load: _Load) -> ir.Value:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
 from typing import ClassVar
 
 from mlir import ir
@@ -13,13 +12,10 @@ from mlir.dialects import vector
 from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
 from mlirfuse.analysis.memory.buffers import is_nontemporal
 from mlirfuse.analysis.rolling import is_pure
-from mlirfuse.dialect.attributes import ALIGN
-from mlirfuse.distribution.threads.scalars import add, constant
+from mlirfuse.passes.gpu.row_accesses import aligned_elements, split_index
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.divisors import divisor_of
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import erase, integer_of, nested, split_constant
-from mlirfuse.tiling.memory import alignment, strides
+from mlirfuse.support.rewriting import erase, nested
 
 STORE = "memref.store"
 
@@ -93,11 +89,9 @@ class _Row:
         values, (_, array, *at) = [op.operands[0] for op in ops], ops[0].operands
         element = ir.MemRefType(array.type).element_type
         with ir.InsertionPoint(last), last.location:
-            rest, number = _split(at[-1])
-            first = constant(number) if rest is None else add(rest, constant(number)) if number else rest
             whole = vector.FromElementsOp(ir.VectorType.get([len(values)], element), values).result
             align = len(values) * from_mlir(element).bytes
-            vector.StoreOp(whole, array, [*at[:-1], first], nontemporal=is_nontemporal(last) or None, alignment=align)
+            vector.StoreOp(whole, array, at, nontemporal=is_nontemporal(last) or None, alignment=align)
         for op in ops:
             erase(op)
 
@@ -113,31 +107,12 @@ def _rows(kernel: ir.Operation) -> list[_Row]:
             _, array, *at = op.operands
             if not at:
                 continue
-            rest, number = _split(at[-1])
+            rest, number = split_index(at[-1])
             key = (op.block, array, *at[:-1], rest, is_nontemporal(op))
             if key not in open_ or number in open_[key].stores:
-                open_[key] = _Row(_aligned(array, rest, known[array]), {})
+                open_[key] = _Row(aligned_elements(array, rest, known[array]), {})
                 found.append(open_[key])
             open_[key].stores[number] = op
         elif not is_pure(op):
             open_.clear()
     return found
-
-
-def _split(value: ir.Value) -> tuple[ir.Value | None, int]:
-    """An index as what it is without a number that is added to it last, None for 0, and the number."""
-    if (number := integer_of(value)) is not None:
-        return None, number
-    return split_constant(value)
-
-
-def _aligned(array: ir.Value, rest: ir.Value | None, known: dict[str, ir.Attribute]) -> int:
-    """Elements that rows of an array, and an index without its number, are multiples of, at most those of an access."""
-    type_ = ir.MemRefType(array.type)
-    last = type_.rank - 1
-    if strides(type_)[last] != 1:
-        return 1
-    declared = ir.IntegerAttr(known[ALIGN]).value if ALIGN in known else None
-    most = alignment(type_, last, declared) // from_mlir(type_.element_type).bytes
-    divisor = 0 if rest is None else divisor_of(rest)  # 0 is a multiple of everything
-    return gcd(most, divisor & -divisor)
