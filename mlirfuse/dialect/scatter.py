@@ -32,7 +32,9 @@ from mlir import ir
 from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
 from mlirfuse.dialect.gathered_view import Gather, gather_of
 from mlirfuse.support.affine_expressions import coefficients, substituted
+from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op
+from mlirfuse.support.strides import row_major
 
 
 def scatter_problem(
@@ -139,6 +141,20 @@ def interleaved_step(op: ir.Operation) -> int | None:
     if count < 2 or not dims:
         return None
     return count if {positions.strides_in(shape)[0][dims[-1]] for _, positions in sources_of(op)} == {count} else None
+
+
+def bytes_in_order(op: ir.Operation) -> int | None:
+    """The shortest runs, in bytes, of the sources of a `fuse.scatter` that lie in the result as they do in the source;
+    None where neighbours of a source do not.
+    """
+    type_ = ir.RankedTensorType(op.results[0].type)
+    runs = []
+    for source, positions in sources_of(op):
+        dim, run = positions.unit(type_.shape, row_major(type_.shape))
+        if dim is None or any(extent != 1 for extent in ir.RankedTensorType(source.type).shape[dim + 1 :]):
+            return None
+        runs.append(run)
+    return min(runs) * from_mlir(type_.element_type).bytes
 
 
 def of_sources(positions: Gather, extents: Sequence[int]) -> list[Gather]:

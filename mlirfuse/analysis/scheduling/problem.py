@@ -285,13 +285,14 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         shape = ir.RankedTensorType(value.type).shape
         with op.context:
             sources, step = sources_of(op), interleaved_step(op)
+        if step is not None:
+            source, positions = sources[-1]
+            yield _interleaved(source.type, space.value_axes[source], positions.strides_in(shape)[0], step)
+            continue
         for source, positions in sources:
             strides, start = positions.strides_in(shape)
             align = gcd(WIDEST_ACCESS, start * element_bytes(source.type))
-            if step is None:
-                yield _Operand(source.type, space.value_axes[source], strides, align, written=True)
-        if step is not None:
-            yield _interleaved(source.type, space.value_axes[source], strides, step)
+            yield _Operand(source.type, space.value_axes[source], strides, align, written=True)
 
 
 def _interleaved(type_: ir.RankedTensorType, axes: Axes, strides: Sequence[int], step: int) -> _Operand:

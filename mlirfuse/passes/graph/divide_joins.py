@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, linalg, tensor
+from mlir.dialects import arith, linalg
 
+from mlirfuse.analysis.joined_views import joined_views
 from mlirfuse.analysis.kernels import body, host_functions
-from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.dialect.gathered_view import Gather, gathered_view
 from mlirfuse.passes.graph.joined_results import is_result
 from mlirfuse.passes.graph.sliced_ops import Range, Ranges, SlicedOps, is_elementwise
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.support.affine_expressions import coefficients
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.support.pointwise import pointwise
+from mlirfuse.support.rewriting import erase_dead
 from mlirfuse.tiling.tiles import zero
 
 MOST_PARTS = 4
@@ -78,13 +79,11 @@ class _Join:
 
     Attributes:
         op: the op.
-        axis: along which parts follow one another.
         parts: in order.
         ranges: of each part in the whole.
     """
 
     op: ir.Operation
-    axis: int
     parts: tuple[ir.Value, ...]
     ranges: tuple[Ranges, ...]
 
@@ -93,46 +92,19 @@ def _join_of(op: ir.Operation) -> _Join | None:
     """The join of equal parts that an op makes by selecting among views; None for another op."""
     if op.name != "linalg.generic" or not is_elementwise(op):
         return None
-    makers = [defining_op(operand) for operand in list(op.operands)[:-1]]
-    if len(makers) % 2 or any(maker is None or maker.name != DEFINITION.full_name for maker in makers):
+    joined = joined_views(op, lambda operand: operand)
+    if isinstance(joined, str) or len(joined.views) > MOST_PARTS:
         return None
-    inner = {each.operation.name for each in op.regions[0].blocks[0].operations}
-    if inner - {"arith.select", "arith.constant", "linalg.yield"}:
+    type_ = ir.RankedTensorType(op.results[0].type)
+    axis, count = joined.place, joined.shape[joined.place]
+    whole = [n * len(joined.views) if a == axis else n for a, n in enumerate(joined.shape)]
+    if joined.axes != tuple(range(type_.rank)) or whole != list(type_.shape):
         return None
-    views = [maker for maker in makers if maker is not None and not gather_of(maker.attributes).inside]
-    shape = list(ir.RankedTensorType(op.results[0].type).shape)
-    found = [(view.operands[0], _start(gather_of(view.attributes), shape)) for view in views]
-    extents = {tuple(ir.RankedTensorType(part.type).shape) for part, _ in found}
-    if not 1 < len(found) <= MOST_PARTS or len(extents) > 1 or any(start is None for _, start in found):
+    if axis == type_.rank - 1 and count * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
         return None
-    (part,) = extents
-    axes = [axis for axis, (own, whole) in enumerate(zip(part, shape, strict=True)) if own != whole]
-    if len(axes) != 1 or part[axes[0]] * len(found) != shape[axes[0]]:
-        return None
-    (axis,) = axes
-    count = part[axis]
-    order = sorted(found, key=lambda each: (each[1] or ())[axis])
-    starts = [(start or ())[axis] for _, start in order]
-    if starts != [number * count for number in range(len(order))]:
-        return None
-    element = ir.RankedTensorType(op.results[0].type).element_type
-    if axis == len(shape) - 1 and count * from_mlir(element).bytes < WIDEST_ACCESS:
-        return None
-    ranges = [tuple(Range(n, count) if a == axis else None for a in range(len(shape))) for n in starts]
-    return _Join(op, axis, tuple(value for value, _ in order), tuple(ranges))
-
-
-def _start(gather: Gather, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Where a part whose view has that shape begins in each dimension of it; None for another view than of a slice."""
-    if gather.joins_components or list(gather.shape) != list(shape) or len(gather.map.results) != len(shape):
-        return None
-    starts = []
-    for dim, expr in enumerate(gather.map.results):
-        linear = coefficients(expr, len(shape))
-        if linear is None or [d for d, factor in enumerate(linear[0]) if factor] != [dim] or linear[0][dim] != 1:
-            return None
-        starts.append(-linear[1])
-    return tuple(starts)
+    starts = range(0, type_.shape[axis], count)
+    ranges = [tuple(Range(n, count) if a == axis else None for a in range(type_.rank)) for n in starts]
+    return _Join(op, tuple(view.operands[0] for view in joined.views), tuple(ranges))
 
 
 def _computed_of(value: ir.Value) -> ir.Value:
@@ -178,13 +150,9 @@ def _divided(top: ir.Value, join: _Join) -> ir.Value:
 
 def _selected(views: Sequence[ir.Value], checks: Sequence[ir.Value], type_: ir.RankedTensorType) -> ir.Value:
     """At each place the element of the view that is inside of its part."""
-    init = tensor.EmptyOp(list(type_.shape), type_.element_type).result
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
-    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * type_.rank)
     operands = [*views, *checks]
-    maps = ir.ArrayAttr.get([identity] * (len(operands) + 1))
-    op = linalg.GenericOp([type_], operands, [init], maps, kinds)
-    types = [ir.RankedTensorType(value.type).element_type for value in (*operands, init)]
+    op = pointwise(operands, type_.element_type)
+    types = [ir.RankedTensorType(value.type).element_type for value in (*operands, *op.results)]
     block = op.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
     with ir.InsertionPoint(block):
         found: ir.Value = arith.ConstantOp(type_.element_type, zero(type_.element_type)).result

@@ -12,6 +12,7 @@ from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.passes.graph.collapsed_epilogues import EXPAND
 from mlirfuse.passes.groups.grouped_sum import RESULT, cast_of
+from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import copy_body, defining_op, erase
 
@@ -43,7 +44,7 @@ def _collapsed(value: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
 def copy_of(view: ir.Value) -> ir.Value:
     """A copy of a gathered view, which is in memory."""
     type_ = ir.RankedTensorType(view.type)
-    copy = _pointwise(view, type_.element_type)
+    copy = pointwise([view], type_.element_type)
     block = copy.regions[0].blocks.append(*[type_.element_type] * 2, arg_locs=[ir.Location.current] * 2)
     with ir.InsertionPoint(block):
         linalg.YieldOp([block.arguments[0]])
@@ -83,7 +84,7 @@ def through_casts(op: ir.Operation, value: ir.Value) -> tuple[list[ir.Operation]
 
 def elementwise(op: ir.Operation, value: ir.Value) -> ir.Value:
     """An elementwise op of one operand, of another operand."""
-    new = _pointwise(value, ir.RankedTensorType(op.results[0].type).element_type)
+    new = pointwise([value], ir.RankedTensorType(op.results[0].type).element_type)
     copy_body(op, new.operation)
     return new.results[0]
 
@@ -95,12 +96,3 @@ def erase_views(value: ir.Value) -> None:
         source = maker.operands[0]
         erase(maker)
         erase_views(source)
-
-
-def _pointwise(value: ir.Value, element: ir.Type) -> linalg.GenericOp:
-    """An elementwise op without a body."""
-    shape = list(ir.RankedTensorType(value.type).shape)
-    init = tensor.EmptyOp(shape, element).result
-    maps = ir.ArrayAttr.get([ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(shape)))] * 2)
-    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
-    return linalg.GenericOp([init.type], [value], [init], maps, kinds)

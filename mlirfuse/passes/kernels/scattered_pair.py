@@ -16,15 +16,13 @@ from mlirfuse.analysis.memory.inverse_gathers import Positions, inverse
 from mlirfuse.analysis.segments.segments import joint_space
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.dialect.gathered_view import gather_of, gathered_view
-from mlirfuse.dialect.scatter import scatter_of, sources_of
+from mlirfuse.dialect.scatter import bytes_in_order, scatter_of
 from mlirfuse.passes.kernels.host import depends_on, order_host_ops
 from mlirfuse.passes.kernels.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.scattered_kernel import ScatteredKernel, UnfitError
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import erase
-from mlirfuse.support.strides import row_major
 
 MOST_SOURCES = 16
 """Elements of a result that a thread stores for each element of the product, at most: each is code of its own."""
@@ -119,11 +117,9 @@ def _misfit(kernel: ir.Operation) -> str | None:
         op = scatter_of(value)
         if op is None:
             continue
-        type_ = ir.RankedTensorType(value.type)
-        for source, positions in sources_of(op):
-            dim, run = positions.unit(type_.shape, row_major(type_.shape))
-            if dim is None or any(extent != 1 for extent in ir.RankedTensorType(source.type).shape[dim + 1 :]):
-                return "neighbours in its result would be apart in the other kernel's"
-            if (size := run * from_mlir(type_.element_type).bytes) < WIDEST_ACCESS:
-                return f"its rows lie apart in runs of {size} bytes, less than an access of {WIDEST_ACCESS}"
+        size = bytes_in_order(op)
+        if size is None:
+            return "neighbours in its result would be apart in the other kernel's"
+        if size < WIDEST_ACCESS:
+            return f"its rows lie apart in runs of {size} bytes, less than an access of {WIDEST_ACCESS}"
     return None

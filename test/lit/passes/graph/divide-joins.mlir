@@ -52,6 +52,41 @@ func.func @turned(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
 
 // -----
 
+// Each part is taken where the other one is: this is no join.
+// CHECK-LABEL: func.func @crossed
+// REMARK: fuse-divide-joins: declined: nothing is computed of a join of equal parts
+// CHECK: arith.select
+// CHECK: arith.select
+// CHECK: %[[Y:.*]] = linalg.generic {{.*}} : tensor<16xf32>, tensor<16xf32>)
+// CHECK: arith.addf
+// CHECK: return %[[Y]]
+#id = affine_map<(i) -> (i)>
+#behind = affine_map<(i) -> (i - 8)>
+func.func @crossed(%x: tensor<16xf32>, %l: tensor<8xf32>, %r: tensor<8xf32>) -> tensor<16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = "fuse.gathered_view"(%l) {basis = array<i64: 16>, map = #id, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xf32>
+  %1 = "fuse.gathered_view"(%r) {basis = array<i64: 16>, map = #behind, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xf32>
+  %2 = "fuse.gathered_view"(%l) {basis = array<i64: 16>, inside, map = #id, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
+  %3 = "fuse.gathered_view"(%r) {basis = array<i64: 16>, inside, map = #behind, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
+  %e = tensor.empty() : tensor<16xf32>
+  %join = linalg.generic {indexing_maps = [#id, #id, #id, #id, #id], iterator_types = ["parallel"]}
+      ins(%0, %1, %2, %3 : tensor<16xf32>, tensor<16xf32>, tensor<16xi1>, tensor<16xi1>) outs(%e : tensor<16xf32>) {
+  ^bb0(%a: f32, %b: f32, %p: i1, %q: i1, %out: f32):
+    %s = arith.select %q, %a, %zero : f32
+    %t = arith.select %p, %b, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<16xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%x, %join : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<16xf32>
+  return %sum : tensor<16xf32>
+}
+
+// -----
+
 // The join is returned as it is.
 // CHECK-LABEL: func.func @returned
 // REMARK: fuse-divide-joins: declined: what is computed of the join is no result

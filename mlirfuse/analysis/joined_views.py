@@ -1,0 +1,128 @@
+"""Arrays joined of parts: an op selects, at each place, among views of the parts (`mf.concat`, `mf.stack`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mlir import ir
+
+from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.dialect.gathered_view import DEFINITION as VIEW
+from mlirfuse.dialect.gathered_view import gather_of
+from mlirfuse.support.affine_expressions import coefficients
+from mlirfuse.support.rewriting import defining_op
+
+MORE = "it does more than to join parts"
+"""Why an op is no join: it computes something, or reads something else."""
+
+
+@dataclass(frozen=True)
+class JoinedViews:
+    """Parts of one shape, one after the other in one dimension of the whole.
+
+    Attributes:
+        views: the `fuse.gathered_view` of each part, in order of their places.
+        shape: of a part.
+        axes: for each axis of a part the dimension of the whole that runs along it.
+        place: the dimension of the whole in which parts follow one another.
+    """
+
+    views: tuple[ir.Operation, ...]
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    place: int
+
+
+def joined_views(op: ir.Operation, source: Callable[[ir.Value], ir.Value | None]) -> JoinedViews | str:
+    """What an op joins, or why it is no join of parts of one shape that follow one another from the first place on.
+
+    Args:
+        op: the op.
+        source: what the host passes for an operand of the op; None for what the kernel computes.
+    """
+    views = _selected(op, source)
+    if isinstance(views, str):
+        return views
+    slices = [_slice(view) for view in views]
+    found = [each for each in slices if not isinstance(each, str)]
+    if len(found) < len(slices):
+        return next(each for each in slices if isinstance(each, str))
+    axes, starts = zip(*found, strict=True)
+    shapes = {tuple(ir.RankedTensorType(view.operands[0].type).shape) for view in views}
+    moved = [d for d in range(len(starts[0])) if len({start[d] for start in starts}) > 1]
+    if len(set(axes)) > 1 or len(shapes) > 1 or len(moved) != 1:
+        return "its parts have other shapes, or orders of dimensions"
+    (place,) = moved
+    (shape,) = shapes
+    if any(start for d, start in enumerate(starts[0]) if d != place):
+        return "its parts begin elsewhere than the whole"
+    order = sorted(range(len(views)), key=lambda n: starts[n][place])
+    if [starts[n][place] for n in order] != [n * shape[axes[0].index(place)] for n in range(len(views))]:
+        return "its parts leave something out between them"
+    return JoinedViews(tuple(views[n] for n in order), shape, axes[0], place)
+
+
+def is_pointwise(op: ir.Operation) -> bool:
+    """Whether an op runs over elements in the order of all its operands, and of its only result."""
+    structure = structure_of(op)
+    if structure is None or structure.reduction_loops or len(op.results) != 1:
+        return False
+    loops = list(range(structure.loop_count))
+    axes = [*structure.operand_axes[:-1], structure.result_axes[0]]
+    return all(each is not None and list(each) == loops for each in axes)
+
+
+def _selected(op: ir.Operation, source: Callable[[ir.Value], ir.Value | None]) -> list[ir.Operation] | str:
+    """The views among which an op selects, each where it is inside of its part; or why it does something else."""
+    if not is_pointwise(op):
+        return MORE
+    passed = [source(operand) for operand in list(op.operands)[:-1]]
+    if any(value is None for value in passed):
+        return MORE
+    block = op.regions[0].blocks[0]
+    makers = {
+        argument: defining_op(value)
+        for argument, value in zip(list(block.arguments)[:-1], passed, strict=True)
+        if value is not None
+    }
+    value, found = list(block.operations)[-1].operands[0], list[ir.Operation]()
+    while (select := defining_op(value)) is not None and select.name == "arith.select":
+        check, part, value = select.operands
+        if check not in makers or part not in makers:
+            return "it computes with parts before it joins them"
+        view, inside = makers[part], makers[check]
+        if view is None or inside is None or not view.name == inside.name == VIEW.full_name:
+            return "a part is no view"
+        if not _says_inside(inside, view):
+            return "a part is selected elsewhere than inside of it"
+        found.append(view)
+    if len(found) < 2 or (select is not None and select.name != "arith.constant"):
+        return MORE
+    return found
+
+
+def _says_inside(check: ir.Operation, view: ir.Operation) -> bool:
+    """Whether a view says where another one is inside of its part, or of one of the same shape."""
+    of_view, of_check = (ir.RankedTensorType(each.operands[0].type).shape for each in (view, check))
+    return of_view == of_check and gather_of(check.attributes) == replace(gather_of(view.attributes), inside=True)
+
+
+def _slice(view: ir.Operation) -> tuple[tuple[int, ...], tuple[int, ...]] | str:
+    """For each axis of a part the dimension of the whole that runs along it, and for each dimension where the part
+    begins; or why the part is no slice of the whole.
+    """
+    gather = gather_of(view.attributes)
+    if gather.joins_components:
+        return "the dimensions of the whole are joined"
+    rank, axes, starts = len(gather.shape), list[int](), [0] * len(gather.shape)
+    for expr in gather.map.results:
+        linear = coefficients(expr, rank)
+        dims = [d for d, factor in enumerate(linear[0]) if factor] if linear is not None else []
+        if linear is None or len(dims) != 1 or linear[0][dims[0]] != 1 or dims[0] in axes:
+            return "a part is no slice of the whole"
+        axes.append(dims[0])
+        starts[dims[0]] = -linear[1]
+    if len(axes) != rank:
+        return "a part is no slice of the whole"
+    return tuple(axes), tuple(starts)
