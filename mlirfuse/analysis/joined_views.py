@@ -41,10 +41,10 @@ def joined_views(op: ir.Operation, source: Callable[[ir.Value], ir.Value | None]
         op: the op.
         source: what the host passes for an operand of the op; None for what the kernel computes.
     """
-    views = _selected(op, source)
+    views = selected_views(op, source)
     if isinstance(views, str):
         return views
-    slices = [_slice(view) for view in views]
+    slices = [place_in_whole(view) for view in views]
     found = [each for each in slices if not isinstance(each, str)]
     if len(found) < len(slices):
         return next(each for each in slices if isinstance(each, str))
@@ -73,8 +73,10 @@ def is_pointwise(op: ir.Operation) -> bool:
     return all(each is not None and list(each) == loops for each in axes)
 
 
-def _selected(op: ir.Operation, source: Callable[[ir.Value], ir.Value | None]) -> list[ir.Operation] | str:
-    """The views among which an op selects, each where it is inside of its part; or why it does something else."""
+def selected_views(op: ir.Operation, source: Callable[[ir.Value], ir.Value | None]) -> list[ir.Operation] | str:
+    """The views among which an op selects, each where it is inside of its part, and zeros elsewhere; or why it does
+    something else. The arguments are those of `joined_views`.
+    """
     if not is_pointwise(op):
         return MORE
     passed = [source(operand) for operand in list(op.operands)[:-1]]
@@ -103,12 +105,12 @@ def _selected(op: ir.Operation, source: Callable[[ir.Value], ir.Value | None]) -
 
 
 def _says_inside(check: ir.Operation, view: ir.Operation) -> bool:
-    """Whether a view says where another one is inside of its part, or of one of the same shape."""
-    of_view, of_check = (ir.RankedTensorType(each.operands[0].type).shape for each in (view, check))
-    return of_view == of_check and gather_of(check.attributes) == replace(gather_of(view.attributes), inside=True)
+    """Whether a view says where another one is inside of its part."""
+    part = tuple(ir.RankedTensorType(view.operands[0].type).shape)
+    return gather_of(check.attributes) == replace(gather_of(view.attributes), inside=part)
 
 
-def _slice(view: ir.Operation) -> tuple[tuple[int, ...], tuple[int, ...]] | str:
+def place_in_whole(view: ir.Operation) -> tuple[tuple[int, ...], tuple[int, ...]] | str:
     """For each axis of a part the dimension of the whole that runs along it, and for each dimension where the part
     begins; or why the part is no slice of the whole.
     """

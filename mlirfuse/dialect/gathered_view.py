@@ -8,10 +8,11 @@
 
 Each dimension of the view is numbered by components, the last one fastest: dimension i by the next `ranks[i]` entries
 of `basis`, whose product is the dimension's extent. The map takes all components to an index of the source. The view's
-element is the source's element there, and zero where that index is outside of the source. With the attribute `inside`
-the view has elements of `i1` instead, which say whether that index is inside of the source. Of a memref, the view's
-strides are no addresses: they only say how fragments are aligned. A view takes no memory: readers compute the addresses
-(`fuse-resolve-gathers`).
+element is the source's element there, and zero where that index is outside of the source. With the attribute
+`inside = array<i64: ...>`, which has extents for the results of the map, the view has elements of `i1` instead: whether
+the index is inside of these extents. It is a check then, of whatever source, of which nothing is read. Of a memref, the
+view's strides are no addresses: they only say how fragments are aligned. A view takes no memory: readers compute the
+addresses (`fuse-resolve-gathers`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ IM2COL = "im2col"
 """Entry of a tensor map's description: the corners and steps of windows, where it copies tiles of a view of them."""
 
 INSIDE = "inside"
-"""Attribute of a view whose elements say which of its indices are inside of the source."""
+"""Attribute of a view whose elements say which of its indices are inside of these extents."""
 
 Linear = tuple[list[int], int]
 """Coefficients of the components, and a constant."""
@@ -53,12 +54,13 @@ class Gather:
     Attributes:
         basis: for each dimension of the view the extents of its components.
         map: from all components to an index of the source.
-        inside: whether the view's elements say which of its indices are inside of the source.
+        inside: the extents inside of which the view's elements say that an index is; None where they are those of the
+            source.
     """
 
     basis: tuple[tuple[int, ...], ...]
     map: ir.AffineMap
-    inside: bool = False
+    inside: tuple[int, ...] | None = None
 
     @cached_property
     def components(self) -> tuple[int, ...]:
@@ -169,7 +171,7 @@ class Gather:
             "ranks": ir.DenseI64ArrayAttr.get([len(group) for group in self.basis]),
             "map": ir.AffineMapAttr.get(self.map),
         }
-        return entries | ({INSIDE: ir.UnitAttr.get()} if self.inside else {})
+        return entries if self.inside is None else entries | {INSIDE: ir.DenseI64ArrayAttr.get(list(self.inside))}
 
     def unit(self, shape: Sequence[int], strides: Sequence[int | None]) -> tuple[int | None, int]:
         """Where neighbours of the view are neighbours in a source of that shape and strides, in elements.
@@ -256,16 +258,24 @@ def gather_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> Gather:
     for rank in ir.DenseI64ArrayAttr(attributes["ranks"]):
         groups.append(tuple(flat[start : start + rank]))
         start += rank
-    return Gather(tuple(groups), ir.AffineMapAttr(attributes["map"]).value, INSIDE in attributes)
+    inside = tuple(ir.DenseI64ArrayAttr(attributes[INSIDE])) if INSIDE in attributes else None
+    return Gather(tuple(groups), ir.AffineMapAttr(attributes["map"]).value, inside)
 
 
 def promised_strides(gather: Gather, shape: Sequence[int], strides: Sequence[int | None]) -> list[int]:
     """Strides of a view of a source: the length of contiguous runs, of which they promise the alignment, and 1 along
     these.
     """
-    dim, run = gather.unit(shape, strides)
+    dim, run = _unit(gather, shape, strides)
     apart = run if run > 1 else ODD
     return [1 if d == dim else apart for d in range(len(gather.shape))]
+
+
+def _unit(gather: Gather, shape: Sequence[int], strides: Sequence[int | None]) -> tuple[int | None, int]:
+    """`Gather.unit`, where a check has its own extents in place of the source's."""
+    if gather.inside is not None:
+        return gather.unit(gather.inside, row_major(gather.inside))
+    return gather.unit(shape, strides)
 
 
 def _runs(shape: Sequence[int], components: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
@@ -323,7 +333,7 @@ def promised_alignment(
     gather: Gather, source: ir.ShapedType, strides: Sequence[int | None], alignment: ir.Attribute
 ) -> ir.IntegerAttr:
     """Bytes of which contiguous runs of a view are a multiple, and to which they are aligned, `alignment` at most."""
-    _, run = gather.unit(source.shape, [None if s is None or s < 0 else s for s in strides])
+    _, run = _unit(gather, source.shape, [None if s is None or s < 0 else s for s in strides])
     known, size = ir.IntegerAttr(alignment), 1 if gather.inside else from_mlir(source.element_type).bytes
     return ir.IntegerAttr.get(known.type, gcd(known.value, run * size))
 
@@ -341,8 +351,9 @@ def _verify(op: ir.Operation) -> str | None:
         return f"elements of the view must be {wanted}, not {view.element_type}"
     if list(view.shape) != list(gather.shape):
         return f"the view's shape must be {gather.shape}, not {list(view.shape)}"
-    if gather.map.n_dims != len(flat) or gather.map.n_symbols or len(gather.map.results) != source.rank:
-        return f"map {gather.map} must take {len(flat)} components to {source.rank} indices"
+    rank = source.rank if gather.inside is None else len(gather.inside)
+    if gather.map.n_dims != len(flat) or gather.map.n_symbols or len(gather.map.results) != rank:
+        return f"map {gather.map} must take {len(flat)} components to {rank} indices"
     try:
         for expr in gather.map.results:
             bounds(expr, flat)

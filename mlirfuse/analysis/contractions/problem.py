@@ -191,7 +191,7 @@ def _is_unmapped(kernel: ir.Operation, argument: ir.Value) -> bool:
 def _is_check(kernel: ir.Operation, argument: ir.Value) -> bool:
     """Whether an argument is in no memory: it says which indices of a view are inside of an array."""
     attributes = _attributes(kernel, argument)
-    return GATHER in attributes and gather_of(ir.DictAttr(attributes[GATHER])).inside
+    return GATHER in attributes and gather_of(ir.DictAttr(attributes[GATHER])).inside is not None
 
 
 def _windows(

@@ -56,7 +56,9 @@ class ArrayViews:
         whole = {d for d, extent in enumerate(space.extents) if extent != 1}
         partial = {value for value, axes in reads if not whole <= {*axes}}
         strided = [v for v, known in attributes.items() if v not in partial and is_component(v, known)]
-        # Only several views can be of one array, for which all calls of the module are looked at.
+        # Only several views can be of one array, for which all calls of the module are looked at; whole arrays are too.
+        whole_arrays = [v for v, known in attributes.items() if v not in partial and _is_whole_array(v, known)]
+        self._places |= {v: _whole(v) for v in whole_arrays} if self._places else {}
         several = len(self._places) > 1 or len(strided) > 1
         self._calls = passed_arrays(kernel.parent).get(symbol(kernel), []) if several else []
         shared = shared_arrays(self._calls)
@@ -65,7 +67,7 @@ class ArrayViews:
         self._views: dict[Array, list[Sequence[Place]]] = {}
         self._starts: dict[Array, set[int]] = {}
         for value, axes in reads:
-            if value in self._places:
+            if value in self._places and self._is_large(value):
                 self._views.setdefault(self._array(value, axes), []).append(self._places[value])
             elif value in self._components:
                 self._starts.setdefault(self._array(value, axes), set()).add(self._components[value][1])
@@ -87,9 +89,9 @@ class ArrayViews:
             alignment: bytes that its address and rows are multiples of.
         """
         array, found = self._array(value, axes), None
-        if value in self._places:
+        if value in self._places and self._is_large(value):
             align = source_alignment(self._calls, self._numbers[value], alignment)
-            found = windows_access(_source(self._attributes[value]), self._views[array], axes, align)
+            found = windows_access(_source(value, self._attributes[value]), self._views[array], axes, align)
         elif value in self._components:
             arrays, _ = self._components[value]
             row = ir.RankedTensorType(arrays[0].type).shape[-1] * access.bytes
@@ -100,7 +102,7 @@ class ArrayViews:
     def alone(self, value: ir.Value, axes: Axes, access: ArrayAccess, alignment: int) -> ArrayAccess:
         """The access to a gathered view; the arguments are those of `together`."""
         known = dict(self._attributes[value])
-        source = _source(known)
+        source = _source(value, known)
         if (shared := shared_elements(known)) is not None:
             count, side_by_side = shared
             return replace(access, strides=(*access.strides[:-1], int(side_by_side)), most=count, is_contiguous=False)
@@ -121,7 +123,13 @@ class ArrayViews:
     def inside(self, value: ir.Value) -> float:
         """The share of a gathered view's elements that are inside of its source."""
         known = dict(self._attributes[value])
-        return inside_share(_source(known), known)
+        return inside_share(_source(value, known), known)
+
+    def _is_large(self, value: ir.Value) -> bool:
+        """Whether most elements of a view are inside of its source, as those of an edge beside a joined array are not,
+        which threads in its place alone read.
+        """
+        return GATHER not in self._attributes[value] or self.inside(value) > 0.5
 
 
 def is_component(value: ir.Value, known: Attributes) -> bool:
@@ -150,6 +158,20 @@ def _components(
     return found
 
 
-def _source(known: Attributes) -> ir.RankedTensorType:
-    """The type of the source of a gathered view with these attributes."""
+def _source(value: ir.Value, known: Attributes) -> ir.RankedTensorType:
+    """The type of the source of a gathered view with these attributes, or of another array itself."""
+    if GATHER not in known:
+        return ir.RankedTensorType(value.type)
     return ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(known[GATHER])["source"]).value)
+
+
+def _is_whole_array(value: ir.Value, known: Attributes) -> bool:
+    """Whether an argument with these attributes is a contiguous array, and no view."""
+    if GATHER in known or STRIDES in known or not isinstance(value.type, ir.RankedTensorType):
+        return False
+    return ir.RankedTensorType(value.type).has_static_shape
+
+
+def _whole(value: ir.Value) -> list[Place]:
+    """The places of an array in itself."""
+    return [(axis, 1, 0) for axis in range(ir.RankedTensorType(value.type).rank)]

@@ -28,7 +28,8 @@ def gathered(
     """
     with source.state.emitting():
         at = [ir.AffineExpr.get_dim(d) for d in range(len(extents))]
-        gather = Gather(tuple((n,) for n in extents), ir.AffineMap.get(len(extents), 0, indices(at)), inside)
+        within = tuple(ir.RankedTensorType(source.value.type).shape) if inside else None
+        gather = Gather(tuple((n,) for n in extents), ir.AffineMap.get(len(extents), 0, indices(at)), within)
         value = gathered_view(source.value, gather)
         source.state.number(value.owner.operation)
     return source.state.wrap(value, extents, bool_ if inside else source.dtype)

@@ -40,7 +40,7 @@ def _gathered_view(site: Site) -> Callable[[Frame], None]:
     gather = gather_of(site.op.attributes)
     indices_of = compile_map(gather.map)
     is_buffer = isinstance(site.op.results[0].type, ir.MemRefType)
-    extents = list(ir.ShapedType(site.op.operands[0].type).shape)
+    extents = gather.inside or list(ir.ShapedType(site.op.operands[0].type).shape)
     (source,), (out,) = site.operands, site.results
 
     def step(frame: Frame) -> None:
@@ -51,8 +51,8 @@ def _gathered_view(site: Site) -> Callable[[Frame], None]:
             inside = inside & (index >= 0) & (index < extent)
         shape = np.broadcast_shapes(gather.components, inside.shape)
         inside = np.broadcast_to(inside, shape)
-        whole = [np.where(inside, np.broadcast_to(index, shape), 0) for index in indices]
         value = frame.values[source]
+        whole = [np.where(inside, np.broadcast_to(index, shape), 0) for index in indices]
         if gather.inside:
             data = np.array(inside)
         elif is_buffer:

@@ -80,7 +80,7 @@ class ViewedProducer:
             shape = ir.RankedTensorType(whole.type).shape
             if not all(gather.is_inside(axis, extent) for axis, extent in enumerate(shape)):
                 known = self._arguments.index(whole)
-                operands.append(gathered_view(self.call.operands[known], replace(gather, inside=True)))
+                operands.append(gathered_view(self.call.operands[known], replace(gather, inside=tuple(shape))))
                 attributes.append(self._attributes_of(operands[-1], known))
             call = func.CallOp([self.view.results[0].type], f"{symbol(self.kernel)}_viewed", operands).operation
         with ir.InsertionPoint(self.kernel), self.kernel.location:

@@ -201,7 +201,7 @@ class _Access:
 
     def rewrite(self, block: _Block) -> None:
         """Emits the access to the source in place of the op, whose uses it replaces."""
-        shape = ir.MemRefType(self.source.type).shape
+        shape = self.gather.inside or ir.MemRefType(self.source.type).shape
         if self.op.name == COPY:
             self._copy(block, shape)
             return

@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import ceil, floor, prod
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import linalg, tensor
+from mlir.dialects import arith, linalg
 
 from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
+from mlirfuse.analysis.contractions.contraction import products_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
-from mlirfuse.analysis.loops.maps import projection
-from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.memory.host_views import is_host_view
+from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.machine.model import MachineModel
+from mlirfuse.passes.graph.gathered_ops import (
+    GatheredOps,
+    Step,
+    divides_integers,
+    is_whole_selection,
+    stays_inside,
+)
 from mlirfuse.passes.graph.joined_results import joins_results
+from mlirfuse.passes.graph.sliced_ops import SLICE
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.affine_expressions import substituted, used_dims
-from mlirfuse.support.rewriting import clone, defining_op, erase_dead, nested
-
-_DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
+from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
+from mlirfuse.support.affine_expressions import single_dim
+from mlirfuse.support.dtypes import element_bytes
+from mlirfuse.support.pointwise import pointwise
+from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.tiling.tiles import zero
 
 
 @dataclass(frozen=True)
 class FuseComposeGathers(Pass):
-    """Moves a gathered view of an elementwise op's result to the op's operands.
+    """Moves gathered views of an elementwise op's result to the op's operands.
 
-    One kernel then computes the result in the order in which it is read.
-    Requires functions of tensor ops with static extents. The op, and those that make its operands where nothing else
-    reads them, must be elementwise, up to tensors that are in memory anyway; the view must stay inside of the result,
-    and have no more elements than it, so that nothing is computed twice. Or all of its readers must select its elements
-    under a check that they are inside of the result, as those of joined arrays do, and the ops be cheap: they are then
-    computed of the zeros past the end of their operands too.
+    One kernel then computes the elements in the order in which they are read, and the result is in no memory. Requires
+    functions of tensor ops with static extents. A view that leaves the result is selected from under a check, with
+    zeros elsewhere, unless its readers have such a check anyway, as those of joined arrays do (`mf.concat`): what is
+    computed of the zeros past the end of operands is not used. The pass declines where the result is in memory anyway,
+    as it is returned or multiplied; where a product reads the view, and it leaves the result or has elements more than
+    once; and where computing and loading elements as often as views have them takes longer than the bytes of the
+    result, written and read, and a launch, at the rates of the machine model. Of a sum or a product that the result is
+    computed of, the bytes are written in place of its own. Parts of a result that one kernel may
+    store where they belong stay (`fuse-scatter-parts`).
 
     ```mlir
     %y = linalg.generic {iterator_types = ["parallel", "parallel"]} ins(%x, %w : tensor<29x8xf32>, tensor<8xf32>) ...
@@ -51,49 +69,192 @@ class FuseComposeGathers(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for function in functions(module):
-            ops = body(function)
-            if not ops or is_tile_program(function):
+            if not body(function) or is_tile_program(function):
                 continue
-            composed = 0
-            for op in (op for op in ops if op.name == DEFINITION.full_name and not gather_of(op.attributes).inside):
-                if not _is_computed(op.operands[0]):
+            machine = machine_of(target_of_module(module), device_of_module(module))
+            kept, composed = set[ir.Value](), _through_slices(function)
+            while (found := next(_viewed_results(function, kept), None)) is not None:
+                if reason := found.obstacle(machine):
+                    kept.add(found.base)
+                    remarks.declined(self, reason, found.base.owner.operation)
                     continue
-                checks = _checks_of(op)
-                if reason := _obstacle(op, checks):
-                    remarks.declined(self, reason, op)
-                    continue
-                for check in checks:
-                    check.operands[0] = _of_same_shape(op.operands[0]) or check.operands[0]
-                with ir.InsertionPoint(op):
-                    new = _composed(op.operands[0], gather_of(op.attributes))
-                op.results[0].replace_all_uses_with(new)
-                composed += 1
+                composed += len(found.views)
+                found.replace()
+                erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
             if composed:
-                erase_dead([op for op in ops if op.name in (DEFINITION.full_name, "linalg.generic")])
                 remarks.applied(self, f"{composed} views of elementwise results", function)
-            else:
+            elif not kept:
                 remarks.declined(self, "no view of an elementwise result", function)
 
 
-def _obstacle(view: ir.Operation, checks: Sequence[ir.Operation]) -> str | None:
-    """Why a view of an op's result is left alone; None where it is not."""
-    gather, source = gather_of(view.attributes), ir.RankedTensorType(view.operands[0].type)
-    if not checks and not is_whole_selection(gather, source.shape):
-        return "the view leaves the result, or has an element of it more than once"
-    if checks and joins_results(view):
-        return "it is a part of a result, which a kernel stores where it belongs"
-    if checks and _of_same_shape(view.operands[0]) is None:
-        return "nothing that the result is computed from has its shape"
-    open_ = [view.operands[0]]
-    while open_:
-        value = open_.pop()
-        structure = _elementwise(value, 1 + len(checks) if value == view.operands[0] else 1)
-        if structure is None:
-            return "the result is not elementwise, or not read by the view alone"
-        if checks and not _is_cheap(structure.op):
-            return "the result takes long to compute, and would be computed past its end too"
-        open_ += [operand for operand in structure.operands[:-1] if _is_computed(operand)]
-    return None
+def _viewed_results(function: ir.Operation, kept: set[ir.Value]) -> Iterator[_ViewedResult]:
+    """Elementwise results of which gathered views are read, in program order, without those that are kept."""
+    gathered = GatheredOps(kept)
+    found: dict[ir.Value, list[ir.Operation]] = {}
+    for view in body(function):
+        if view.name != DEFINITION.full_name or gather_of(view.attributes).inside or not list(view.results[0].uses):
+            continue
+        base = _base(view.operands[0])
+        step = gathered.step(base)
+        if step is not None and step.structure is not None:
+            found.setdefault(base, []).append(view)
+    order = {op: number for number, op in enumerate(body(function))}
+    for base in sorted(found, key=lambda value: order[value.owner.operation]):
+        yield _ViewedResult(base, found[base], gathered)
+
+
+def _through_slices(function: ir.Operation) -> int:
+    """Makes views of slices views of what is sliced, of which a kernel then reads one array; returns how many.
+
+    Elements past the end of a slice, where the view has zeros, may not be asked for.
+    """
+    views = [op for op in body(function) if op.name == DEFINITION.full_name and list(op.results[0].uses)]
+    count = 0
+    for view in views:
+        slice_, gather = defining_op(view.operands[0]), gather_of(view.attributes)
+        if slice_ is None or slice_.name != SLICE or gather.inside or OPERATION in slice_.attributes:
+            continue
+        checks, step = _checks_of(view), GatheredOps().step(slice_.results[0])
+        inside = stays_inside(gather, ir.RankedTensorType(slice_.results[0].type).shape)
+        if gather.joins_components or step is None or not (checks or inside):
+            continue
+        with ir.InsertionPoint(view), view.location:
+            new = GatheredOps(step.sources).of(slice_.results[0], gather)
+        view.results[0].replace_all_uses_with(new)
+        for check in _checks_by(slice_.results[0]):
+            _read_nothing(check)
+        count += 1
+    if count:
+        erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
+    return count
+
+
+def _base(value: ir.Value) -> ir.Value:
+    """What a value is a slice, or a reshape, of."""
+    while (op := defining_op(value)) is not None and is_host_view(op) and op.name.startswith("tensor."):
+        value = op.operands[0]
+    return value
+
+
+@dataclass
+class _ViewedResult:
+    """An elementwise op's result, and gathered views of it.
+
+    Attributes:
+        base: the result.
+        views: gathered views of it, or of slices and reshapes of it.
+        gathered: what is computed at gathered places.
+        checks: for each view those under which alone its elements are selected; none where any element is used.
+    """
+
+    base: ir.Value
+    views: list[ir.Operation]
+    gathered: GatheredOps
+    checks: dict[ir.Operation, list[ir.Operation]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.checks = {view: _checks_of(view) for view in self.views}
+
+    def obstacle(self, machine: MachineModel) -> str | None:
+        """Why the views are left alone, or None."""
+        if any(gather_of(view.attributes).joins_components for view in self.views):
+            return "dimensions of a view are joined"
+        if any(self.checks[view] and joins_results(view) for view in self.views):
+            return "it is a part of a result, which a kernel stores where it belongs"
+        for view in self.views:
+            shape = ir.RankedTensorType(view.operands[0].type).shape
+            if not is_whole_selection(gather_of(view.attributes), shape) and not _is_computed_with(view):
+                return "a view leaves the result, or has an element of it more than once, for a product or a result"
+        if not all(self._is_free(use.owner.operation) for use in self.base.uses):
+            return "the result is in memory anyway"
+        steps = [step for step in self.gathered.steps(self.base) if isinstance(step, Step)]
+        if any(divides_integers(step.op) for step in steps) and any(self._leaves(view) for view in self.views):
+            return "integers are divided, and may be zeros past the end"
+        if (longer := self._loss(machine)) >= 0:
+            return f"computing the elements of views would take {1e6 * longer:.1f} us longer"
+        return None
+
+    def replace(self) -> None:
+        """Computes the elements of the views, and makes checks those of what is in memory."""
+        for view in self.views:
+            gather = gather_of(view.attributes)
+            with ir.InsertionPoint(view), view.location:
+                new = self.gathered.of(view.operands[0], gather)
+                if self._leaves(view) and not self.checks[view]:
+                    new = _inside_only(new, gather, view.operands[0])
+            view.results[0].replace_all_uses_with(new)
+        for check in _checks_by(self.base):
+            _read_nothing(check)
+
+    def _leaves(self, view: ir.Operation) -> bool:
+        return not stays_inside(gather_of(view.attributes), ir.RankedTensorType(view.operands[0].type).shape)
+
+    def _is_free(self, user: ir.Operation) -> bool:
+        """Whether an op does not need the result in memory."""
+        if user.name == DEFINITION.full_name:
+            return True
+        if is_host_view(user):
+            return all(self._is_free(use.owner.operation) for use in user.results[0].uses)
+        return _computes(user) and OPERATION not in user.attributes
+
+    def _loss(self, machine: MachineModel) -> float:
+        """Seconds by which computing the elements of the views takes longer than storing the result, for a kernel that
+        reads these.
+        """
+        plain = special = loads = 0.0
+        made = set[ir.Value]()  # by other kernels, which store these in place of the result
+        for step in self.gathered.steps(self.base):
+            if not isinstance(step, Step):
+                loads += 1
+                made |= {step} if _is_made(step) and step not in self.gathered.kept else set()
+            elif step.structure is not None:
+                count = instructions_of(step.op)
+                plain, special = plain + count.plain, special + count.special
+        own = prod(ir.RankedTensorType(self.base.type).shape)
+        of_views = sum(map(_places_inside, self.views))
+        more = of_views - own
+        again = more * plain / machine.issue_per_sm + more * special / machine.special_per_sm
+        again += ACCESS_INSTRUCTIONS * (of_views * (loads - 1) - own * loads) / machine.issue_per_sm
+        stored = own * element_bytes(self.base.type) - sum(map(_bytes, made))
+        saved = 2 * stored / machine.dram_bandwidth + (0.0 if made else machine.next_launch)
+        return max(0.0, again) / machine.sms - saved
+
+
+def _is_made(value: ir.Value) -> bool:
+    """Whether a kernel computes a value, or what it is a view of."""
+    op = defining_op(value)
+    if op is None:
+        return False
+    return _is_made(op.operands[0]) if is_host_view(op) or op.name == DEFINITION.full_name else bool(op.operands)
+
+
+def _bytes(value: ir.Value) -> int:
+    return prod(ir.RankedTensorType(value.type).shape) * element_bytes(value.type)
+
+
+def _places_inside(view: ir.Operation) -> int:
+    """The places of a view that are inside of its source, by the axes along which one dimension moves it alone."""
+    gather, places = gather_of(view.attributes), dict(enumerate(gather_of(view.attributes).components))
+    for expr, extent in zip(gather.map.results, ir.RankedTensorType(view.operands[0].type).shape, strict=True):
+        place = single_dim(expr, len(places))
+        if place is not None:
+            dim, step, first = place
+            count = sum(0 <= first + step * n < extent for n in (0, gather.components[dim] - 1))
+            if count < 2:
+                ends = sorted(((-first) / step, (extent - 1 - first) / step))
+                low, high = max(0, ceil(ends[0])), min(gather.components[dim] - 1, floor(ends[1]))
+                places[dim] = min(places[dim], max(0, high - low + 1))
+    return prod(places.values())
+
+
+def _is_computed_with(view: ir.Operation) -> bool:
+    """Whether all that reads a view computes with its elements, no product among them."""
+    return all(_computes(use.owner.operation) for use in view.results[0].uses)
+
+
+def _computes(op: ir.Operation) -> bool:
+    structure = structure_of(op) if op.name == "linalg.generic" and not is_host_view(op) else None
+    return structure is not None and not products_of(structure)
 
 
 def _checks_of(view: ir.Operation) -> list[ir.Operation]:
@@ -104,7 +265,7 @@ def _checks_of(view: ir.Operation) -> list[ir.Operation]:
         if reader.name != "linalg.generic":
             return []
         maps = list(ir.ArrayAttr(reader.attributes["indexing_maps"]))
-        arguments = list(_block(reader).arguments)
+        arguments = list(reader.regions[0].blocks[0].arguments)
         for inner in arguments[number].uses:
             select = inner.owner.operation
             condition = select.operands[0] if select.name == "arith.select" and inner.operand_number == 1 else None
@@ -120,116 +281,58 @@ def _checks_of(view: ir.Operation) -> list[ir.Operation]:
 
 def _checks(check: ir.Operation, view: ir.Operation) -> bool:
     """Whether an op says which elements of a view are inside of its source."""
-    if check.name != DEFINITION.full_name or check.operands[0] != view.operands[0]:
+    if check.name != DEFINITION.full_name:
         return False
-    return gather_of(check.attributes) == replace(gather_of(view.attributes), inside=True)
+    shape = tuple(ir.RankedTensorType(view.operands[0].type).shape)
+    return gather_of(check.attributes) == replace(gather_of(view.attributes), inside=shape)
 
 
-def _of_same_shape(value: ir.Value) -> ir.Value | None:
-    """What an elementwise op computes a value from that has its shape, and is no view of another one, nor computed
-    itself; None without any.
-    """
-    structure = structure_of(value.owner.operation)
-    if structure is None:
-        return None
-    for operand in structure.operands[:-1]:
-        if not isinstance(operand.type, ir.RankedTensorType):
-            continue
-        if list(ir.RankedTensorType(operand.type).shape) == list(ir.RankedTensorType(value.type).shape):
-            maker = defining_op(operand)
-            found = _of_same_shape(operand) if _is_computed(operand) else operand
-            if found is not None and (maker is None or maker.name != DEFINITION.full_name):
-                return found
-    return None
+def _checks_by(base: ir.Value) -> Iterator[ir.Operation]:
+    """The checks whose source is a value, or a slice or a reshape of it."""
+    for use in list(base.uses):
+        user = use.owner.operation
+        if user.name == DEFINITION.full_name:
+            if gather_of(user.attributes).inside:
+                yield user
+        elif is_host_view(user):
+            yield from _checks_by(user.results[0])
 
 
-def _is_cheap(op: ir.Operation) -> bool:
-    """Whether an op may be computed of anything, and again, as a cast or a negation may."""
-    divides = any(inner.name.startswith("arith.") and inner.name.endswith(_DIVISIONS) for inner in nested(op))
-    return not divides and not instructions_of(op).special
+def _read_nothing(check: ir.Operation) -> None:
+    """Makes a check one of something that its readers have in memory, in front of each of them."""
+    gather = gather_of(check.attributes)
+    for use in list(check.results[0].uses):
+        reader, number = use.owner.operation, use.operand_number
+        others = [operand for operand in reader.operands if operand != check.results[0]]
+        anchor = next((found for operand in others if (found := _in_memory(operand)) is not None), None)
+        if anchor is not None:
+            with ir.InsertionPoint(reader), check.location:
+                reader.operands[number] = gathered_view(anchor, gather)
 
 
-def is_whole_selection(gather: Gather, shape: Sequence[int]) -> bool:
-    """Whether a view is one of undivided indices, stays inside of a source of that shape, and is no larger than it."""
-    if gather.inside or gather.joins_components or prod(gather.shape) > prod(shape):
-        return False
-    return all(gather.is_inside(axis, extent) for axis, extent in enumerate(shape))
-
-
-def _is_computed(value: ir.Value) -> bool:
-    """Whether a value is computed, rather than viewed or stored in another order for its readers."""
-    maker = defining_op(value)
-    return maker is not None and maker.name == "linalg.generic" and len(_block(maker).operations) > 1
-
-
-def _block(op: ir.Operation) -> ir.Block:
-    return op.regions[0].blocks[0]
-
-
-def _elementwise(value: ir.Value, uses: int = 1) -> OpStructure | None:
-    """The op that makes a value, if it is computed by elements and read as often; None for another value."""
-    structure = structure_of(value.owner.operation) if _is_computed(value) else None
-    if structure is None or structure.reduction_loops or len(structure.op.results) != 1:
-        return None
-    if len(list(value.uses)) != uses:
-        return None
-    if list(structure.result_axes[0]) != list(range(structure.loop_count)) or structure.operand_axes[-1] is not None:
-        return None
-    if any(axes is None for axes in structure.operand_axes[:-1]):
-        return None
-    return None if any(op.operation.name == "linalg.index" for op in _block(structure.op).operations) else structure
-
-
-def _composed(value: ir.Value, gather: Gather) -> ir.Value:
-    """The elements of a value that a view selects, computed from views of what the value is computed from."""
-    structure = _elementwise(value)
-    if structure is None:
-        return view_of(value, gather)
-    rank, inputs, maps = len(gather.shape), [], []
-    for operand, axes in zip(structure.operands[:-1], structure.operand_axes[:-1], strict=True):
-        assert axes is not None
-        zero = ir.AffineExpr.get_constant(0)
-        chosen = [zero if axis is None else gather.map.results[axis] for axis in axes]
-        loops = sorted(frozenset[int]().union(*map(used_dims, chosen)))
-        places = [ir.AffineExpr.get_dim(loops.index(d)) if d in loops else zero for d in range(rank)]
-        own = ir.AffineMap.get(len(loops), 0, [substituted(expr, places) for expr in chosen])
-        inputs.append(_composed(operand, Gather(tuple((gather.shape[d],) for d in loops), own)))
-        maps.append(projection(rank, loops))
-    return _repeated(structure.op, inputs, [*maps, projection(rank, list(range(rank)))], gather.shape)
-
-
-def is_composable(value: ir.Value) -> bool:
-    """Whether views of a value are views of an array: of the value, or of the source of the view that it is."""
-    maker = defining_op(value)
-    if maker is None or maker.name != DEFINITION.full_name:
-        return True
-    return not gather_of(maker.attributes).joins_components
-
-
-def view_of(value: ir.Value, gather: Gather) -> ir.Value:
-    """A view of a value; of a view's source where the value is a view and the two are one."""
-    maker = defining_op(value)
-    if maker is None or maker.name != DEFINITION.full_name or not is_composable(value):
-        return gathered_view(value, gather)
-    return gathered_view(maker.operands[0], gather_of(maker.attributes).selected(gather))
-
-
-def _repeated(
-    op: ir.Operation, inputs: Sequence[ir.Value], maps: Sequence[ir.AffineMapAttr], shape: Sequence[int]
-) -> ir.Value:
-    """An elementwise op with the body and the attributes of another one, on other operands, over loops of a shape."""
-    element = ir.RankedTensorType(op.results[0].type).element_type
-    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
-    types = [argument.type for argument in _block(op).arguments]
-    with op.location:
-        init = tensor.EmptyOp(list(shape), element).result
-        new = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(list(maps)), kinds)
-    block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
-    mapping = dict(zip(_block(op).arguments, block.arguments, strict=True))
+def _inside_only(value: ir.Value, gather: Gather, source: ir.Value) -> ir.Value:
+    """The elements of a view inside of its source, and zeros."""
+    type_ = ir.RankedTensorType(value.type)
+    anchor = _in_memory(value)
+    check = gathered_view(
+        source if anchor is None else anchor, replace(gather, inside=tuple(ir.RankedTensorType(source.type).shape))
+    )
+    op = pointwise([value, check], type_.element_type)
+    types = [type_.element_type, ir.IntegerType.get_signless(1), type_.element_type]
+    block = op.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
     with ir.InsertionPoint(block):
-        for inner in _block(op).operations:
-            clone(inner.operation, mapping)
-    for name in op.attributes:
-        if name.startswith("fuse."):
-            new.operation.attributes[name] = op.attributes[name]
-    return new.results[0]
+        nothing = arith.ConstantOp(type_.element_type, zero(type_.element_type)).result
+        linalg.YieldOp([arith.SelectOp(block.arguments[1], block.arguments[0], nothing).result])
+    return op.results[0]
+
+
+def _in_memory(value: ir.Value) -> ir.Value | None:
+    """What is in memory that a value is computed of; None for a constant."""
+    op = defining_op(value)
+    if op is None:
+        return value if isinstance(value.type, ir.RankedTensorType) else None
+    if op.name == DEFINITION.full_name:
+        return op.operands[0]
+    if op.name != "linalg.generic":
+        return None
+    return next((found for v in list(op.operands)[:-1] if (found := _in_memory(v)) is not None), None)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, linalg
 
 from mlirfuse.analysis.joined_views import joined_views
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.dialect.gathered_view import Gather, gathered_view
 from mlirfuse.passes.graph.joined_results import is_result
+from mlirfuse.passes.graph.joins import joined
 from mlirfuse.passes.graph.sliced_ops import Range, Ranges, SlicedOps, is_elementwise
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.rewriting import erase_dead
-from mlirfuse.tiling.tiles import zero
 
 MOST_PARTS = 4
 """Parts of a join, at most: each has ops of its own."""
@@ -144,20 +141,5 @@ def _divided(top: ir.Value, join: _Join) -> ir.Value:
         places = [ir.AffineExpr.get_dim(d) - start for d, start in enumerate(starts)]
         gather = Gather(tuple((extent,) for extent in type_.shape), ir.AffineMap.get(rank, 0, places))
         views.append(gathered_view(value, gather))
-        checks.append(gathered_view(value, replace(gather, inside=True)))
-    return _selected(views, checks, type_)
-
-
-def _selected(views: Sequence[ir.Value], checks: Sequence[ir.Value], type_: ir.RankedTensorType) -> ir.Value:
-    """At each place the element of the view that is inside of its part."""
-    operands = [*views, *checks]
-    op = pointwise(operands, type_.element_type)
-    types = [ir.RankedTensorType(value.type).element_type for value in (*operands, *op.results)]
-    block = op.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
-    with ir.InsertionPoint(block):
-        found: ir.Value = arith.ConstantOp(type_.element_type, zero(type_.element_type)).result
-        *given, _ = list(block.arguments)
-        for part, check in zip(given[: len(views)], given[len(views) :], strict=True):
-            found = arith.SelectOp(check, part, found).result
-        linalg.YieldOp([found])
-    return op.results[0]
+        checks.append(gathered_view(value, replace(gather, inside=tuple(ir.RankedTensorType(value.type).shape))))
+    return joined(views, checks, type_)

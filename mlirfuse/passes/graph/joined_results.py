@@ -8,6 +8,7 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
@@ -56,7 +57,7 @@ def is_result(value: ir.Value) -> bool:
     """Whether a value is returned or multiplied, or only what functions of its elements make of it."""
     for use in value.uses:
         user = use.owner.operation
-        if user.name == "func.return":
+        if user.name == "func.return" or (user.name in RESHAPES and is_result(user.results[0])):
             continue
         structure = structure_of(user)
         if structure is None:

@@ -111,7 +111,7 @@ class SlicedOps:
             outer = ranges_of(op)
             return None if outer is None else [(op.operands[0], _composed(ranges, outer))]
         if op.name in RESHAPES:
-            before = _before_reshape(op, ranges)
+            before = reshaped_ranges(op, ranges)
             return None if before is None else [(op.operands[0], before)]
         if op.name == "linalg.fill":
             return []
@@ -255,7 +255,7 @@ def _operand_ranges(op: ir.Operation, ranges: Ranges) -> list[Ranges]:
     return [tuple(None if loop is None else of_loop.get(loop) for loop in own) for own in axes]
 
 
-def _before_reshape(op: ir.Operation, ranges: Ranges) -> Ranges | None:
+def reshaped_ranges(op: ir.Operation, ranges: Ranges) -> Ranges | None:
     """The ranges in the source of a reshape; None where a slice of the result is no slice of the source."""
     expands = op.name == "tensor.expand_shape"
     sides = extents_of(op.results[0] if expands else op.operands[0])

@@ -15,8 +15,8 @@ from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
-from mlirfuse.passes.graph.compose_gathers import is_composable, is_whole_selection, view_of
+from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.passes.graph.gathered_ops import is_whole_selection
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.affine_expressions import coefficients, substituted, used_dims
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead
@@ -107,7 +107,7 @@ def _unroll(structure: OpStructure) -> str | None:
         return "neighbours in memory are not neighbours in the result"
     with ir.InsertionPoint(op), op.location:
         weights, kept = op.operands[1], list(right)
-        if classes or not is_composable(weights):
+        if classes or not _is_composable(weights):
             weights, kept = _outermost(weights, right, [*summed, *sorted(classes)])
         new = _elementwise(structure, maker, left, weights, kept, summed, extents)
     op.results[0].replace_all_uses_with(new)
@@ -222,7 +222,23 @@ def _fixed(
     ]
     results = [substituted(expr, places) for expr in map_.results]
     gather = Gather(tuple((extents[loop],) for loop in kept), ir.AffineMap.get(len(kept), 0, results))
-    return view_of(source, gather), kept
+    return _view_of(source, gather), kept
+
+
+def _is_composable(value: ir.Value) -> bool:
+    """Whether views of a value are views of an array: of the value, or of the source of the view that it is."""
+    maker = defining_op(value)
+    if maker is None or maker.name != DEFINITION.full_name:
+        return True
+    return not gather_of(maker.attributes).joins_components
+
+
+def _view_of(value: ir.Value, gather: Gather) -> ir.Value:
+    """A view of a value; of a view's source where the value is a view and the two are one."""
+    maker = defining_op(value)
+    if maker is None or maker.name != DEFINITION.full_name or not _is_composable(value):
+        return gathered_view(value, gather)
+    return gathered_view(maker.operands[0], gather_of(maker.attributes).selected(gather))
 
 
 def _sum_terms(old: ir.Operation, new: ir.Operation, types: Sequence[ir.Type]) -> None:

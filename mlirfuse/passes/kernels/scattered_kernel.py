@@ -255,6 +255,8 @@ def _through(
     gather = gather_of(known)
     if maker is None or gather.joins_components:
         raise UnfitError("the reading kernel reads another gathered view, whose dimensions are joined")
+    if gather.inside:
+        raise UnfitError("the reading kernel checks what is inside of another array")
     source = {name: value for name, value in attributes.items() if name == ALIGN}
     if "strides" in known:
         source[STRIDES] = known["strides"]

@@ -111,13 +111,15 @@ def add_strided(
     elements, instructions = prod(extents), 0.0
     _, _, lines = wastes(schedule, problem, extents)
     whole = elements / max(schedule.layout.vector) / WARP
+    # Of views of joined arrays threads read elements inside of their parts alone.
+    inside = min(1.0, problem.full_bytes / max(1, sum(array.bytes for array in problem.whole_arrays)))
     for array in strided_arrays(problem):
         layout, own = schedule.layout, elements * array.bytes
         moved = _of_block(array, layout, layout, schedule.tile, schedule.flat, extents, blocks)
         if not array.written:
-            work.l2_read += max(0.0, moved.read / schedule.layout.cluster - own) * reads
+            work.l2_read += max(0.0, moved.read / schedule.layout.cluster - own) * inside * reads
         work.l2_written += max(0.0, moved.written - own)
-        work.l1 += (moved.l1 - own * lines) * (1.0 if array.written else passes)
+        work.l1 += (moved.l1 - own * lines) * inside * (1.0 if array.written else passes)
         instructions += max(0.0, moved.instructions - whole)
     return instructions * WARP * passes
 

@@ -10,7 +10,7 @@
 // CHECK-LABEL: func.func @gathered(
 // CHECK-DAG: %[[X:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 2, 8, 3, 16>, map = #[[WINDOWS:.*]], ranks = array<i64: 2, 2>} : {{.*}} -> tensor<16x48xf16>
 // CHECK-DAG: %[[SHIFT:.*]] = "fuse.gathered_view"(%arg1) {basis = array<i64: 3, 16>, map = #{{.*}}, ranks = array<i64: 2>} : (tensor<16xf16>) -> tensor<48xf16>
-// CHECK-DAG: %[[INSIDE:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 2, 8, 3, 16>, inside, map = #[[WINDOWS]], ranks = array<i64: 2, 2>} : {{.*}} -> tensor<16x48xi1>
+// CHECK-DAG: %[[INSIDE:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 2, 8, 3, 16>, inside = array<i64: 2, 8, 16>, map = #[[WINDOWS]], ranks = array<i64: 2, 2>} : {{.*}} -> tensor<16x48xi1>
 // CHECK: call @f_0_viewed(%[[X]], %[[SHIFT]], %[[INSIDE]], %arg2) : {{.*}} -> tensor<16x32xf32>
 // CHECK-LABEL: func.func private @f_0_viewed(
 // CHECK: arith.addf

@@ -82,7 +82,7 @@ gpu.module @checks {
   gpu.func @checks(%x: memref<2x8x16xf16>, %y: memref<16x48xi1>) kernel {
     %t = gpu.thread_id x
     %c8 = arith.constant 8 : index
-    %view = "fuse.gathered_view"(%x) {basis = array<i64: 2, 8, 3, 16>, ranks = array<i64: 2, 2>, inside,
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 2, 8, 3, 16>, ranks = array<i64: 2, 2>, inside = array<i64: 2, 8, 16>,
         map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>} : (memref<2x8x16xf16>) -> memref<16x48xi1, strided<[16, 1]>>
     %v = vector.load %view[%t, %c8] {alignment = 8 : i64} : memref<16x48xi1, strided<[16, 1]>>, vector<8xi1>
     vector.store %v, %y[%t, %c8] : memref<16x48xi1>, vector<8xi1>

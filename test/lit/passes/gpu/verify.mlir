@@ -308,7 +308,7 @@ func.func @elements_of_a_scattered_view(%y: memref<16x16xf16>) {
 
 func.func @elements_of_checks(%x: memref<2x8x16xf16>) {
   // expected-error @below {{elements of the view must be i1, not f16}}
-  %0 = "fuse.gathered_view"(%x) {basis = array<i64: 2, 8, 3, 16>, ranks = array<i64: 2, 2>, inside,
+  %0 = "fuse.gathered_view"(%x) {basis = array<i64: 2, 8, 3, 16>, ranks = array<i64: 2, 2>, inside = array<i64: 2, 8, 16>,
       map = affine_map<(n, p, r, c) -> (n, p + r - 1, c)>} : (memref<2x8x16xf16>) -> memref<16x48xf16, strided<[16, 1]>>
   return
 }

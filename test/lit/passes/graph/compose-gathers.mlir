@@ -43,12 +43,45 @@ func.func @classes(%x: tensor<4x8xf16>, %w: tensor<2x8xf16>) -> tensor<8x8xf16> 
 
 // -----
 
-// The view has zeros around the result.
+// The view has zeros around the result, where the square of what the view of the argument has there is not taken.
+// CHECK: #[[SHIFTED:.*]] = affine_map<(d0) -> (d0 - 1)>
 // CHECK-LABEL: func.func @leaves
-// REMARK: fuse-compose-gathers: declined: the view leaves the result, or has an element of it more than once
+// REMARK: fuse-compose-gathers: applied: 1 views of elementwise results
+// CHECK: %[[X:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 9>, map = #[[SHIFTED]]{{.*}} -> tensor<9xf32>
+// CHECK: %[[Y:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<9xf32>)
+// CHECK: math.exp
+// CHECK: %[[C:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 9>, inside = array<i64: 8>, map = #[[SHIFTED]]{{.*}} -> tensor<9xi1>
+// CHECK: %[[Z:.*]] = linalg.generic {{.*}} ins(%[[Y]], %[[C]] : tensor<9xf32>, tensor<9xi1>)
+// CHECK: arith.select %in_{{[0-9]+}}, %in, %{{.*}} : f32
+// CHECK: linalg.generic {{.*}} ins(%[[Z]] : tensor<9xf32>)
+func.func @leaves(%x: tensor<8xf32>) -> tensor<9xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %z = "fuse.gathered_view"(%y) {basis = array<i64: 9>, ranks = array<i64: 1>,
+      map = affine_map<(h) -> (h - 1)>} : (tensor<8xf32>) -> tensor<9xf32>
+  %f = tensor.empty() : tensor<9xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%z : tensor<9xf32>) outs(%f : tensor<9xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.negf %a : f32
+    linalg.yield %t : f32
+  } -> tensor<9xf32>
+  return %r : tensor<9xf32>
+}
+
+// -----
+
+// The result is returned, and so in memory anyway.
+// CHECK-LABEL: func.func @returned
+// REMARK: fuse-compose-gathers: declined: the result is in memory anyway
 // CHECK: %[[Y:.*]] = linalg.generic
 // CHECK: "fuse.gathered_view"(%[[Y]])
-func.func @leaves(%x: tensor<8xf32>) -> tensor<8xf32> {
+func.func @returned(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %e = tensor.empty() : tensor<8xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
       ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
@@ -57,15 +90,50 @@ func.func @leaves(%x: tensor<8xf32>) -> tensor<8xf32> {
     linalg.yield %t : f32
   } -> tensor<8xf32>
   %z = "fuse.gathered_view"(%y) {basis = array<i64: 8>, ranks = array<i64: 1>,
-      map = affine_map<(h) -> (h - 1)>} : (tensor<8xf32>) -> tensor<8xf32>
-  return %z : tensor<8xf32>
+      map = affine_map<(h) -> (7 - h)>} : (tensor<8xf32>) -> tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%z : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.negf %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  return %y, %r : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// Past the end of the operands are zeros, by which integers may not be divided.
+// CHECK-LABEL: func.func @divided
+// REMARK: fuse-compose-gathers: declined: integers are divided, and may be zeros past the end
+// CHECK: %[[Y:.*]] = linalg.generic
+// CHECK: arith.divsi
+// CHECK: "fuse.gathered_view"(%[[Y]])
+func.func @divided(%x: tensor<8xi32>) -> tensor<9xi32> {
+  %e = tensor.empty() : tensor<8xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xi32>) outs(%e : tensor<8xi32>) {
+  ^bb0(%a: i32, %out: i32):
+    %c = arith.constant 100 : i32
+    %t = arith.divsi %c, %a : i32
+    linalg.yield %t : i32
+  } -> tensor<8xi32>
+  %z = "fuse.gathered_view"(%y) {basis = array<i64: 9>, ranks = array<i64: 1>,
+      map = affine_map<(h) -> (h - 1)>} : (tensor<8xi32>) -> tensor<9xi32>
+  %f = tensor.empty() : tensor<9xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%z : tensor<9xi32>) outs(%f : tensor<9xi32>) {
+  ^bb0(%a: i32, %out: i32):
+    %t = arith.addi %a, %a : i32
+    linalg.yield %t : i32
+  } -> tensor<9xi32>
+  return %r : tensor<9xi32>
 }
 
 // -----
 
 // A sum stays: its kernel stores results in the view's order (`fuse-scatter-results`), or another kernel does.
 // CHECK-LABEL: func.func @sums
-// REMARK: fuse-compose-gathers: declined: the result is not elementwise, or not read by the view alone
+// REMARK: fuse-compose-gathers: declined: no view of an elementwise result
 // CHECK: %[[Y:.*]] = linalg.generic
 // CHECK: "fuse.gathered_view"(%[[Y]])
 func.func @sums(%x: tensor<8x4xf32>) -> tensor<8xf32> {
@@ -101,7 +169,7 @@ func.func @no_view(%x: tensor<8xf32>) -> tensor<8xf32> {
 // CHECK: %[[X:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 8, 64>, map = #{{.*}} : (tensor<8x32xf32>) -> tensor<8x64xf32>
 // CHECK: %[[N:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8x64xf32>)
 // CHECK: arith.negf
-// CHECK: %[[C:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 8, 64>, inside, {{.*}} : (tensor<8x32xf32>) -> tensor<8x64xi1>
+// CHECK: %[[C:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 8, 64>, inside = array<i64: 8, 32>, {{.*}} : (tensor<8x32xf32>) -> tensor<8x64xi1>
 // CHECK: linalg.generic {{.*}} ins(%[[N]], %{{.*}}, %[[C]], %{{.*}} :
 func.func @joined(%x: tensor<8x32xf32>, %y: tensor<8x32xf32>) -> tensor<8x64xf32> {
   %e = tensor.empty() : tensor<8x32xf32>
@@ -116,9 +184,9 @@ func.func @joined(%x: tensor<8x32xf32>, %y: tensor<8x32xf32>) -> tensor<8x64xf32
       : (tensor<8x32xf32>) -> tensor<8x64xf32>
   %w = "fuse.gathered_view"(%y) {basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j - 32)>}
       : (tensor<8x32xf32>) -> tensor<8x64xf32>
-  %c = "fuse.gathered_view"(%n) {inside, basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
+  %c = "fuse.gathered_view"(%n) {inside = array<i64: 8, 32>, basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
       : (tensor<8x32xf32>) -> tensor<8x64xi1>
-  %d = "fuse.gathered_view"(%y) {inside, basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j - 32)>}
+  %d = "fuse.gathered_view"(%y) {inside = array<i64: 8, 32>, basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j - 32)>}
       : (tensor<8x32xf32>) -> tensor<8x64xi1>
   %f = tensor.empty() : tensor<8x64xf32>
   %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
@@ -136,32 +204,63 @@ func.func @joined(%x: tensor<8x32xf32>, %y: tensor<8x32xf32>) -> tensor<8x64xf32
 
 // -----
 
-// The same of exponentials, which are not computed past the end of a half.
-// CHECK-LABEL: func.func @dear
-// REMARK: fuse-compose-gathers: declined: the result takes long to compute, and would be computed past its end too
-// CHECK: math.exp
-// CHECK: "fuse.gathered_view"(%{{[0-9]+}}) {basis = array<i64: 8, 64>, map =
-func.func @dear(%x: tensor<8x32xf32>) -> tensor<8x64xf32> {
-  %e = tensor.empty() : tensor<8x32xf32>
-  %n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+// The same of a part that is a constant: nothing is read for it, and its check is one of what another part reads.
+// CHECK-LABEL: func.func @constant
+// REMARK: fuse-compose-gathers: applied: 1 views of elementwise results
+// CHECK: %[[ONES:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<8x33xf32>)
+// CHECK: %[[C:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 8, 33>, inside = array<i64: 8, 1>, {{.*}} -> tensor<8x33xi1>
+// CHECK: linalg.generic {{.*}} ins(%[[ONES]], %{{.*}}, %[[C]], %{{.*}} :
+func.func @constant(%y: tensor<8x32xf32>) -> tensor<8x33xf32> {
+  %e = tensor.empty() : tensor<8x1xf32>
+  %n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      outs(%e : tensor<8x1xf32>) {
+  ^bb0(%out: f32):
+    %one = arith.constant 1.0 : f32
+    linalg.yield %one : f32
+  } -> tensor<8x1xf32>
+  %v = "fuse.gathered_view"(%n) {basis = array<i64: 8, 33>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
+      : (tensor<8x1xf32>) -> tensor<8x33xf32>
+  %w = "fuse.gathered_view"(%y) {basis = array<i64: 8, 33>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j - 1)>}
+      : (tensor<8x32xf32>) -> tensor<8x33xf32>
+  %c = "fuse.gathered_view"(%n) {inside = array<i64: 8, 1>, basis = array<i64: 8, 33>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
+      : (tensor<8x1xf32>) -> tensor<8x33xi1>
+  %d = "fuse.gathered_view"(%y) {inside = array<i64: 8, 32>, basis = array<i64: 8, 33>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j - 1)>}
+      : (tensor<8x32xf32>) -> tensor<8x33xi1>
+  %f = tensor.empty() : tensor<8x33xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+                                        affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
                        iterator_types = ["parallel", "parallel"]}
-      ins(%x : tensor<8x32xf32>) outs(%e : tensor<8x32xf32>) {
-  ^bb0(%a: f32, %out: f32):
-    %t = math.exp %a : f32
-    linalg.yield %t : f32
-  } -> tensor<8x32xf32>
-  %v = "fuse.gathered_view"(%n) {basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
-      : (tensor<8x32xf32>) -> tensor<8x64xf32>
-  %c = "fuse.gathered_view"(%n) {inside, basis = array<i64: 8, 64>, ranks = array<i64: 1, 1>, map = affine_map<(i, j) -> (i, j)>}
-      : (tensor<8x32xf32>) -> tensor<8x64xi1>
-  %f = tensor.empty() : tensor<8x64xf32>
-  %z = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
-                       iterator_types = ["parallel", "parallel"]}
-      ins(%v, %c : tensor<8x64xf32>, tensor<8x64xi1>) outs(%f : tensor<8x64xf32>) {
-  ^bb0(%a: f32, %p: i1, %out: f32):
+      ins(%v, %w, %c, %d : tensor<8x33xf32>, tensor<8x33xf32>, tensor<8x33xi1>, tensor<8x33xi1>) outs(%f : tensor<8x33xf32>) {
+  ^bb0(%a: f32, %b: f32, %p: i1, %q: i1, %out: f32):
     %zero = arith.constant 0.0 : f32
     %s = arith.select %p, %a, %zero : f32
-    linalg.yield %s : f32
-  } -> tensor<8x64xf32>
-  return %z : tensor<8x64xf32>
+    %t = arith.select %q, %b, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<8x33xf32>
+  return %z : tensor<8x33xf32>
+}
+
+// -----
+
+// Views of slices of an argument are views of the argument.
+// CHECK: #[[FURTHER:.*]] = affine_map<(d0) -> (d0 + 1)>
+// CHECK-LABEL: func.func @slices
+// CHECK-NOT: extract_slice
+// CHECK: "fuse.gathered_view"(%arg0) {basis = array<i64: 8>, map = #[[FURTHER]]{{.*}} : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK: "fuse.gathered_view"(%arg0) {basis = array<i64: 8>, inside = array<i64: 7>, {{.*}} : (tensor<8xf32>) -> tensor<8xi1>
+func.func @slices(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %s = tensor.extract_slice %x[1] [7] [1] : tensor<8xf32> to tensor<7xf32>
+  %v = "fuse.gathered_view"(%s) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(i) -> (i)>}
+      : (tensor<7xf32>) -> tensor<8xf32>
+  %c = "fuse.gathered_view"(%s) {inside = array<i64: 7>, basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(i) -> (i)>}
+      : (tensor<7xf32>) -> tensor<8xi1>
+  %f = tensor.empty() : tensor<8xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+      ins(%v, %c, %x : tensor<8xf32>, tensor<8xi1>, tensor<8xf32>) outs(%f : tensor<8xf32>) {
+  ^bb0(%a: f32, %p: i1, %b: f32, %out: f32):
+    %s0 = arith.select %p, %a, %b : f32
+    linalg.yield %s0 : f32
+  } -> tensor<8xf32>
+  return %z : tensor<8xf32>
 }

@@ -17,8 +17,8 @@
 // CHECK: arith.addf
 // CHECK-DAG: %[[AV:.*]] = "fuse.gathered_view"(%[[A]]) {basis = array<i64: 4, 16>, map = #[[ID]], ranks = array<i64: 1, 1>}
 // CHECK-DAG: %[[BV:.*]] = "fuse.gathered_view"(%[[B]]) {basis = array<i64: 4, 16>, map = #[[BEHIND]], ranks = array<i64: 1, 1>}
-// CHECK-DAG: %[[AIN:.*]] = "fuse.gathered_view"(%[[A]]) {basis = array<i64: 4, 16>, inside, map = #[[ID]]
-// CHECK-DAG: %[[BIN:.*]] = "fuse.gathered_view"(%[[B]]) {basis = array<i64: 4, 16>, inside, map = #[[BEHIND]]
+// CHECK-DAG: %[[AIN:.*]] = "fuse.gathered_view"(%[[A]]) {basis = array<i64: 4, 16>, inside = array<i64: 4, 8>, map = #[[ID]]
+// CHECK-DAG: %[[BIN:.*]] = "fuse.gathered_view"(%[[B]]) {basis = array<i64: 4, 16>, inside = array<i64: 4, 8>, map = #[[BEHIND]]
 // CHECK: %[[Y:.*]] = linalg.generic {{.*}} ins(%[[AV]], %[[BV]], %[[AIN]], %[[BIN]]
 // CHECK: arith.select
 // CHECK: arith.select
@@ -31,8 +31,8 @@ func.func @turned(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
   %l = tensor.extract_slice %x[0, 0] [4, 8] [1, 1] : tensor<4x16xf32> to tensor<4x8xf32>
   %0 = "fuse.gathered_view"(%r) {basis = array<i64: 4, 16>, map = #id, ranks = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x16xf32>
   %1 = "fuse.gathered_view"(%l) {basis = array<i64: 4, 16>, map = #behind, ranks = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x16xf32>
-  %2 = "fuse.gathered_view"(%r) {basis = array<i64: 4, 16>, inside, map = #id, ranks = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x16xi1>
-  %3 = "fuse.gathered_view"(%l) {basis = array<i64: 4, 16>, inside, map = #behind, ranks = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x16xi1>
+  %2 = "fuse.gathered_view"(%r) {basis = array<i64: 4, 16>, inside = array<i64: 4, 8>, map = #id, ranks = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x16xi1>
+  %3 = "fuse.gathered_view"(%l) {basis = array<i64: 4, 16>, inside = array<i64: 4, 8>, map = #behind, ranks = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x16xi1>
   %e = tensor.empty() : tensor<4x16xf32>
   %join = linalg.generic {indexing_maps = [#id, #id, #id, #id, #id], iterator_types = ["parallel", "parallel"]}
       ins(%0, %1, %2, %3 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xi1>, tensor<4x16xi1>) outs(%e : tensor<4x16xf32>) {
@@ -66,8 +66,8 @@ func.func @crossed(%x: tensor<16xf32>, %l: tensor<8xf32>, %r: tensor<8xf32>) -> 
   %zero = arith.constant 0.0 : f32
   %0 = "fuse.gathered_view"(%l) {basis = array<i64: 16>, map = #id, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xf32>
   %1 = "fuse.gathered_view"(%r) {basis = array<i64: 16>, map = #behind, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xf32>
-  %2 = "fuse.gathered_view"(%l) {basis = array<i64: 16>, inside, map = #id, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
-  %3 = "fuse.gathered_view"(%r) {basis = array<i64: 16>, inside, map = #behind, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
+  %2 = "fuse.gathered_view"(%l) {basis = array<i64: 16>, inside = array<i64: 8>, map = #id, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
+  %3 = "fuse.gathered_view"(%r) {basis = array<i64: 16>, inside = array<i64: 8>, map = #behind, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
   %e = tensor.empty() : tensor<16xf32>
   %join = linalg.generic {indexing_maps = [#id, #id, #id, #id, #id], iterator_types = ["parallel"]}
       ins(%0, %1, %2, %3 : tensor<16xf32>, tensor<16xf32>, tensor<16xi1>, tensor<16xi1>) outs(%e : tensor<16xf32>) {
@@ -98,8 +98,8 @@ func.func @returned(%l: tensor<8xf32>, %r: tensor<8xf32>) -> tensor<16xf32> {
   %zero = arith.constant 0.0 : f32
   %0 = "fuse.gathered_view"(%l) {basis = array<i64: 16>, map = #id, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xf32>
   %1 = "fuse.gathered_view"(%r) {basis = array<i64: 16>, map = #behind, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xf32>
-  %2 = "fuse.gathered_view"(%l) {basis = array<i64: 16>, inside, map = #id, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
-  %3 = "fuse.gathered_view"(%r) {basis = array<i64: 16>, inside, map = #behind, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
+  %2 = "fuse.gathered_view"(%l) {basis = array<i64: 16>, inside = array<i64: 8>, map = #id, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
+  %3 = "fuse.gathered_view"(%r) {basis = array<i64: 16>, inside = array<i64: 8>, map = #behind, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<16xi1>
   %e = tensor.empty() : tensor<16xf32>
   %join = linalg.generic {indexing_maps = [#id, #id, #id, #id, #id], iterator_types = ["parallel"]}
       ins(%0, %1, %2, %3 : tensor<16xf32>, tensor<16xf32>, tensor<16xi1>, tensor<16xi1>) outs(%e : tensor<16xf32>) {

@@ -26,8 +26,8 @@ func.func @halves(%x: tensor<64x32xf32>) -> tensor<64x64xbf16> {
   %0:2 = call @f_0(%x) : (tensor<64x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xf32>)
   %1 = "fuse.gathered_view"(%0#0) {basis = array<i64: 64, 64>, map = #id, ranks = array<i64: 1, 1>} : (tensor<64x32xf32>) -> tensor<64x64xf32>
   %2 = "fuse.gathered_view"(%0#1) {basis = array<i64: 64, 64>, map = #behind, ranks = array<i64: 1, 1>} : (tensor<64x32xf32>) -> tensor<64x64xf32>
-  %3 = "fuse.gathered_view"(%0#0) {basis = array<i64: 64, 64>, inside, map = #id, ranks = array<i64: 1, 1>} : (tensor<64x32xf32>) -> tensor<64x64xi1>
-  %4 = "fuse.gathered_view"(%0#1) {basis = array<i64: 64, 64>, inside, map = #behind, ranks = array<i64: 1, 1>} : (tensor<64x32xf32>) -> tensor<64x64xi1>
+  %3 = "fuse.gathered_view"(%0#0) {basis = array<i64: 64, 64>, inside = array<i64: 64, 32>, map = #id, ranks = array<i64: 1, 1>} : (tensor<64x32xf32>) -> tensor<64x64xi1>
+  %4 = "fuse.gathered_view"(%0#1) {basis = array<i64: 64, 64>, inside = array<i64: 64, 32>, map = #behind, ranks = array<i64: 1, 1>} : (tensor<64x32xf32>) -> tensor<64x64xi1>
   %5 = call @f_1(%1, %2, %3, %4) : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xi1>, tensor<64x64xi1>) -> tensor<64x64xbf16>
   return %5 : tensor<64x64xbf16>
 }
@@ -84,8 +84,8 @@ func.func @interleaved(%x: tensor<64x32xf32>) -> tensor<64x32x2xf32> {
   %r = tensor.expand_shape %0#1 [[0], [1, 2]] output_shape [64, 32, 1] : tensor<64x32xf32> into tensor<64x32x1xf32>
   %1 = "fuse.gathered_view"(%l) {basis = array<i64: 64, 32, 2>, map = #three, ranks = array<i64: 1, 1, 1>} : (tensor<64x32x1xf32>) -> tensor<64x32x2xf32>
   %2 = "fuse.gathered_view"(%r) {basis = array<i64: 64, 32, 2>, map = #behind, ranks = array<i64: 1, 1, 1>} : (tensor<64x32x1xf32>) -> tensor<64x32x2xf32>
-  %3 = "fuse.gathered_view"(%l) {basis = array<i64: 64, 32, 2>, inside, map = #three, ranks = array<i64: 1, 1, 1>} : (tensor<64x32x1xf32>) -> tensor<64x32x2xi1>
-  %4 = "fuse.gathered_view"(%r) {basis = array<i64: 64, 32, 2>, inside, map = #behind, ranks = array<i64: 1, 1, 1>} : (tensor<64x32x1xf32>) -> tensor<64x32x2xi1>
+  %3 = "fuse.gathered_view"(%l) {basis = array<i64: 64, 32, 2>, inside = array<i64: 64, 32, 1>, map = #three, ranks = array<i64: 1, 1, 1>} : (tensor<64x32x1xf32>) -> tensor<64x32x2xi1>
+  %4 = "fuse.gathered_view"(%r) {basis = array<i64: 64, 32, 2>, inside = array<i64: 64, 32, 1>, map = #behind, ranks = array<i64: 1, 1, 1>} : (tensor<64x32x1xf32>) -> tensor<64x32x2xi1>
   %5 = call @g_1(%1, %2, %3, %4) : (tensor<64x32x2xf32>, tensor<64x32x2xf32>, tensor<64x32x2xi1>, tensor<64x32x2xi1>) -> tensor<64x32x2xf32>
   return %5 : tensor<64x32x2xf32>
 }
@@ -129,8 +129,8 @@ func.func @short(%x: tensor<64x2xf32>) -> tensor<64x4xbf16> {
   %0:2 = call @s_0(%x) : (tensor<64x2xf32>) -> (tensor<64x2xf32>, tensor<64x2xf32>)
   %1 = "fuse.gathered_view"(%0#0) {basis = array<i64: 64, 4>, map = #id, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xf32>
   %2 = "fuse.gathered_view"(%0#1) {basis = array<i64: 64, 4>, map = #behind, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xf32>
-  %3 = "fuse.gathered_view"(%0#0) {basis = array<i64: 64, 4>, inside, map = #id, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xi1>
-  %4 = "fuse.gathered_view"(%0#1) {basis = array<i64: 64, 4>, inside, map = #behind, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xi1>
+  %3 = "fuse.gathered_view"(%0#0) {basis = array<i64: 64, 4>, inside = array<i64: 64, 2>, map = #id, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xi1>
+  %4 = "fuse.gathered_view"(%0#1) {basis = array<i64: 64, 4>, inside = array<i64: 64, 2>, map = #behind, ranks = array<i64: 1, 1>} : (tensor<64x2xf32>) -> tensor<64x4xi1>
   %5 = call @s_1(%1, %2, %3, %4) : (tensor<64x4xf32>, tensor<64x4xf32>, tensor<64x4xi1>, tensor<64x4xi1>) -> tensor<64x4xbf16>
   return %5 : tensor<64x4xbf16>
 }

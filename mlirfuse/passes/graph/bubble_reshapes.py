@@ -1,0 +1,106 @@
+"""`fuse-bubble-reshapes`: elementwise results that are reshaped and then sliced are computed in the other shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import linalg, tensor
+
+from mlirfuse.analysis.kernels import body, host_functions
+from mlirfuse.analysis.loops.maps import projected_axes, projection
+from mlirfuse.analysis.memory.host_views import extents_of
+from mlirfuse.passes.graph.sliced_ops import SLICE, is_elementwise, reshaped_ranges, slices_of
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.reshapes import reassociation
+from mlirfuse.support.rewriting import copy_body, defining_op, erase_dead
+
+EXPAND = "tensor.expand_shape"
+
+
+@dataclass(frozen=True)
+class FuseBubbleReshapes(Pass):
+    """Divides the loops of an elementwise op, and what it reads, where a slice of its divided result is no slice of it.
+
+    Requires functions of tensor ops with static extents. The pairs of a rotary embedding are the two slices of rows of
+    128 elements as 64 by 2, and no slices of the rows; a cast in front of the reshape would be stored for them. In the
+    other shape it is computed of slices (`fuse-bubble-slices`). Reshapes of arguments take no time; those of other
+    computed values leave `fuse-expand-reshapes` to do the same. Declines where slices of the reshaped value are slices
+    of the value, and where the op is no elementwise one. Upstream's `populateFoldReshapeOpsByExpansionPatterns` does so
+    for all reshapes.
+
+    ```mlir
+    %h = linalg.generic ... ins(%x : tensor<8x128xbf16>) outs(... : tensor<8x128xf32>) ...
+    %0 = tensor.expand_shape %h [[0], [1, 2]] output_shape [8, 64, 2] : tensor<8x128xf32> into tensor<8x64x2xf32>
+    %left = tensor.extract_slice %0[0, 0, 0] [8, 64, 1] [1, 1, 1] : tensor<8x64x2xf32> to tensor<8x64x1xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = tensor.expand_shape %x [[0], [1, 2]] output_shape [8, 64, 2] : tensor<8x128xbf16> into tensor<8x64x2xbf16>
+    %h = linalg.generic ... ins(%0 : tensor<8x64x2xbf16>) outs(... : tensor<8x64x2xf32>) ...
+    %left = tensor.extract_slice %h[0, 0, 0] [8, 64, 1] [1, 1, 1] : tensor<8x64x2xf32> to tensor<8x64x1xf32>
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-bubble-reshapes"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in host_functions(module):
+            reshapes = list(_sliced(function))
+            if not reshapes:
+                remarks.declined(self, "no slice of a reshaped value is none of the value", function)
+            for reshape in reshapes:
+                maker = defining_op(reshape.operands[0])
+                if maker is None or not is_elementwise(maker) or list(maker.regions[0].blocks[0].arguments[-1].uses):
+                    remarks.declined(self, "what is reshaped is no result of an elementwise op", reshape)
+                elif None in (*extents_of(reshape.results[0]), *extents_of(maker.results[0])):
+                    remarks.declined(self, "extents are known at run time only", reshape)
+                else:
+                    remarks.applied(self, "an elementwise op runs over the dimensions of slices", reshape)
+                    with ir.InsertionPoint(reshape), maker.location:
+                        reshape.results[0].replace_all_uses_with(_expanded(maker, reshape))
+                    erase_dead([op for op in body(function) if op in (maker, reshape)])
+
+
+def _sliced(function: ir.Operation) -> Iterator[ir.Operation]:
+    """The reshapes that divide dimensions of a value, of which a slice is no slice of the value."""
+    for op in body(function):
+        if op.name == EXPAND and any(
+            slice_.name == SLICE and reshaped_ranges(op, ranges) is None for slice_, ranges in slices_of(op.results[0])
+        ):
+            yield op
+
+
+def _expanded(op: ir.Operation, reshape: ir.Operation) -> ir.Value:
+    """The result of an elementwise op in the shape of a reshape, computed over its dimensions."""
+    *maps, written = ir.ArrayAttr(op.attributes["indexing_maps"])
+    shape, groups = [n or 0 for n in extents_of(reshape.results[0])], reassociation(reshape)
+    of_loop = dict(zip(projected_axes(written), groups, strict=True))
+    operands, accesses = [], []
+    for operand, map_ in zip(list(op.operands)[:-1], maps, strict=True):
+        axes = [() if loop is None else tuple(of_loop[loop]) for loop in projected_axes(map_)]
+        operands.append(_divided(operand, axes, shape))
+        accesses.append(projection(len(shape), [dim for group in axes for dim in group or (None,)]))
+    element = ir.RankedTensorType(op.results[0].type).element_type
+    init = tensor.EmptyOp(shape, element).result
+    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
+    identity = projection(len(shape), list(range(len(shape))))
+    new = linalg.GenericOp([init.type], operands, [init], ir.ArrayAttr.get([*accesses, identity]), kinds)
+    copy_body(op, new.operation)
+    return new.results[0]
+
+
+def _divided(operand: ir.Value, axes: Sequence[Sequence[int]], shape: Sequence[int]) -> ir.Value:
+    """An operand whose axes are divided into dimensions of that shape; an axis along none stays."""
+    if not any(len(group) > 1 for group in axes):
+        return operand
+    sizes = [[shape[dim] for dim in group] or [1] for group in axes]
+    ends = [0, *accumulate(map(len, sizes))]
+    groups = [list(range(start, end)) for start, end in pairwise(ends)]
+    flat = [n for group in sizes for n in group]
+    type_ = ir.RankedTensorType.get(flat, ir.RankedTensorType(operand.type).element_type)
+    return tensor.ExpandShapeOp(type_, operand, groups, [], flat).result

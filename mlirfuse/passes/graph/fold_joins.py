@@ -1,0 +1,141 @@
+"""`fuse-fold-joins`: zeros beside other parts of a joined array are what views of these have there anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import linalg
+
+from mlirfuse.analysis.joined_views import place_in_whole, selected_views
+from mlirfuse.analysis.kernels import body, host_functions
+from mlirfuse.dialect.attributes import OPERATION
+from mlirfuse.dialect.gathered_view import gather_of, gathered_view
+from mlirfuse.passes.graph.joins import joined
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.pointwise import pointwise
+from mlirfuse.support.rewriting import defining_op, erase_dead, integer_of, number_of
+
+
+@dataclass(frozen=True)
+class FuseFoldJoins(Pass):
+    """Leaves zeros out of joined arrays; what is left of a single part is a view of it, with zeros around.
+
+    Requires functions of tensor ops. Padding with zeros is written as a join of zeros, an array, and zeros
+    (`mf.concat`); a gathered view of the array has these zeros without a check for each part. Declines where no part is
+    filled with zeros, and where parts overlap, of which the last one would be selected.
+
+    ```mlir
+    %a = "fuse.gathered_view"(%zeros) {map = affine_map<(i) -> (i)>, ...} : (tensor<1xf32>) -> tensor<9xf32>
+    %b = "fuse.gathered_view"(%x) {map = affine_map<(i) -> (i - 1)>, ...} : (tensor<8xf32>) -> tensor<9xf32>
+    %y = linalg.generic ... ins(%a, %b, %in_a, %in_b : ...) { ... arith.select ... }
+    ```
+    becomes
+    ```mlir
+    %b = "fuse.gathered_view"(%x) {map = affine_map<(i) -> (i - 1)>, ...} : (tensor<8xf32>) -> tensor<9xf32>
+    %y = linalg.generic ... ins(%b : tensor<9xf32>) ...                                                  // a copy
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-fold-joins"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in host_functions(module):
+            joins = 0
+            for op in body(function):
+                views = selected_views(op, lambda value: value) if op.name == "linalg.generic" else ""
+                if isinstance(views, str) or OPERATION in op.attributes:
+                    continue
+                joins += 1
+                if reason := _fold(op, views):
+                    remarks.declined(self, reason, op)
+                else:
+                    remarks.applied(self, "zeros are left out of joined arrays", op)
+            if joins:
+                erase_dead([op for op in body(function) if op.results])
+            else:
+                remarks.declined(self, "no arrays are joined", function)
+
+
+def _fold(join: ir.Operation, views: Sequence[ir.Operation]) -> str | None:
+    """Leaves parts of zeros out of a join; returns why not, or None."""
+    kept = [view for view in views if not _is_zero(view.operands[0])]
+    if len(kept) == len(views) or not kept:
+        return "no part is filled with zeros, or all are"
+    if not _are_apart(views):
+        return "parts overlap"
+    if not _is_zero_constant(_default(join)):
+        return "what is between the parts is not zero"
+    with ir.InsertionPoint(join), join.location:
+        if len(kept) == 1:
+            new = _copied(kept[0].results[0])
+        else:
+            parts = [view.operands[0] for view in kept]
+            gathers = [gather_of(view.attributes) for view in kept]
+            shapes = [tuple(ir.RankedTensorType(part.type).shape) for part in parts]
+            checks = [
+                gathered_view(part, replace(gather, inside=shape))
+                for part, gather, shape in zip(parts, gathers, shapes, strict=True)
+            ]
+            new = joined([view.results[0] for view in kept], checks, ir.RankedTensorType(join.results[0].type))
+    join.results[0].replace_all_uses_with(new)
+    return None
+
+
+def _copied(view: ir.Value) -> ir.Value:
+    """A view's elements; a view itself is in no memory."""
+    element = ir.RankedTensorType(view.type).element_type
+    op = pointwise([view], element)
+    block = op.regions[0].blocks.append(element, element, arg_locs=[op.location] * 2)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([block.arguments[0]])
+    return op.results[0]
+
+
+def _are_apart(views: Sequence[ir.Operation]) -> bool:
+    """Whether parts follow one another in one dimension of the whole."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for view in views:
+        place = place_in_whole(view)
+        if isinstance(place, str):
+            return False
+        axes, starts = place
+        shape = ir.RankedTensorType(view.operands[0].type).shape
+        for axis, dim in enumerate(axes):
+            ranges.setdefault(dim, []).append((starts[dim], starts[dim] + shape[axis]))
+    for own in ranges.values():
+        own.sort()
+        if all(end <= start for (_, end), (start, _) in pairwise(own)):
+            return True
+    return False
+
+
+def _is_zero(value: ir.Value) -> bool:
+    """Whether a tensor is filled with zeros."""
+    op = defining_op(value)
+    if op is None:
+        return False
+    if op.name == "linalg.fill":
+        return _is_zero_constant(op.operands[0])
+    if op.name != "linalg.generic" or len(op.operands) != 1:
+        return False
+    return _is_zero_constant(list(op.regions[0].blocks[0].operations)[-1].operands[0])
+
+
+def _default(join: ir.Operation) -> ir.Value:
+    """What a join has where no part is."""
+    value = list(join.regions[0].blocks[0].operations)[-1].operands[0]
+    while (select := defining_op(value)) is not None and select.name == "arith.select":
+        value = select.operands[2]
+    return value
+
+
+def _is_zero_constant(value: ir.Value) -> bool:
+    """Whether a number is 0 and nothing else, which -0.0 is not."""
+    if (number := number_of(value)) is not None:
+        return str(number) == "0.0"
+    return integer_of(value) == 0

@@ -1,0 +1,207 @@
+"""Gathered elements of computed values, made by ops on gathered elements of what these ops read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlir import ir
+from mlir.dialects import linalg, tensor
+
+from mlirfuse.analysis.loops.maps import projection
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of, is_host_view
+from mlirfuse.dialect.copies import COPIED
+from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.passes.graph.sliced_ops import SLICE, Range, gather_of_ranges, ranges_of
+from mlirfuse.support.affine_expressions import substituted, used_dims
+from mlirfuse.support.reshapes import reassociation
+from mlirfuse.support.rewriting import clone, defining_op
+
+_DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a value is made of others, element by element.
+
+    Attributes:
+        value: it.
+        op: what makes it.
+        structure: the op's loops, if it computes; None for an op that only gives elements other indices.
+        sources: the tensors that it reads.
+    """
+
+    value: ir.Value
+    op: ir.Operation
+    structure: OpStructure | None
+    sources: tuple[ir.Value, ...]
+
+
+class GatheredOps:
+    """Elements of values at gathered places: of an op's result by that op on elements of its operands, as far as ops
+    are elementwise.
+
+    Slices, reshapes, and gathered views are followed to what they are of. Everything else is viewed itself. Elements at
+    places that a view leaves are any: of what is computed there nobody may ask.
+
+    Args:
+        kept: values that are in memory anyway, and viewed themselves.
+    """
+
+    def __init__(self, kept: Collection[ir.Value] = ()):
+        self.kept = kept
+
+    def step(self, value: ir.Value) -> Step | None:
+        """How a value is made, where its elements are made of elements of others; None where it is viewed itself."""
+        op = defining_op(value)
+        if op is None or value in self.kept:
+            return None
+        if op.name == "linalg.fill":
+            return Step(value, op, None, ())
+        if op.name == DEFINITION.full_name:
+            follows = not gather_of(op.attributes).joins_components
+        elif op.name == SLICE:
+            follows = ranges_of(op) is not None
+        elif op.name in RESHAPES:
+            follows = None not in (*extents_of(value), *extents_of(op.operands[0]))
+        else:
+            structure = _elementwise(op)
+            if structure is None or (is_host_view(op) and self.step(op.operands[0]) is None):
+                return None
+            return Step(value, op, structure, tuple(v for v in structure.operands[:-1] if _is_tensor(v)))
+        return Step(value, op, None, (op.operands[0],)) if follows else None
+
+    def steps(self, value: ir.Value) -> Iterator[Step | ir.Value]:
+        """How a value is made from what is viewed, from its end on, and what is viewed: each as often as it is read."""
+        found = self.step(value)
+        yield value if found is None else found
+        for source in () if found is None else found.sources:
+            yield from self.steps(source)
+
+    def of(self, value: ir.Value, gather: Gather) -> ir.Value:
+        """The elements of a value that a view of it would have; ops are built at the current insertion point."""
+        found = self.step(value)
+        if found is None:
+            return gathered_view(value, gather)
+        op = found.op
+        if found.structure is not None:
+            return self._computed(found.structure, gather)
+        if op.name == "linalg.fill":
+            init = tensor.EmptyOp(list(gather.shape), ir.RankedTensorType(value.type).element_type).result
+            return linalg.fill(op.operands[0], outs=[init])
+        if op.name == DEFINITION.full_name:
+            inner = gather_of(op.attributes).selected(gather)
+            # A view is of what is in memory; a check reads nothing.
+            return gathered_view(op.operands[0], inner) if inner.inside else self.of(op.operands[0], inner)
+        if op.name == SLICE:
+            parts = [own or Range(0, n or 0) for own, n in zip(_ranges(op), extents_of(op.operands[0]), strict=True)]
+            return self.of(op.operands[0], gather_of_ranges(parts).selected(gather))
+        return self.of(op.operands[0], _before_reshape(op, gather))
+
+    def _computed(self, structure: OpStructure, gather: Gather) -> ir.Value:
+        rank, inputs, maps = len(gather.shape), [], []
+        nothing = ir.AffineExpr.get_constant(0)
+        for operand, axes in zip(structure.operands[:-1], structure.operand_axes[:-1], strict=True):
+            if not axes:
+                inputs.append(operand)
+                maps.append(projection(rank, []))
+                continue
+            chosen = [nothing if axis is None else gather.map.results[axis] for axis in axes]
+            loops = sorted(frozenset[int]().union(*map(used_dims, chosen))) or [rank - 1]
+            places = [ir.AffineExpr.get_dim(loops.index(d)) if d in loops else nothing for d in range(rank)]
+            own = ir.AffineMap.get(len(loops), 0, [substituted(expr, places) for expr in chosen])
+            inputs.append(self.of(operand, Gather(tuple((gather.shape[d],) for d in loops), own)))
+            maps.append(projection(rank, loops))
+        return _repeated(structure.op, inputs, [*maps, projection(rank, list(range(rank)))], gather.shape)
+
+
+def divides_integers(op: ir.Operation) -> bool:
+    """Whether an op may not be computed of any elements."""
+    inside = [inner.operation for region in op.regions for block in region.blocks for inner in block.operations]
+    return any(inner.name.startswith("arith.") and inner.name.endswith(_DIVISIONS) for inner in inside)
+
+
+def is_whole_selection(gather: Gather, shape: Sequence[int]) -> bool:
+    """Whether a view is one of undivided indices, stays inside of a source of that shape, and is no larger than it."""
+    return prod(gather.shape) <= prod(shape) and stays_inside(gather, shape)
+
+
+def stays_inside(gather: Gather, shape: Sequence[int]) -> bool:
+    """Whether a view is one of undivided indices, and all of these are inside of a source of that shape."""
+    if gather.inside or gather.joins_components:
+        return False
+    return all(gather.is_inside(axis, extent) for axis, extent in enumerate(shape))
+
+
+def _elementwise(op: ir.Operation) -> OpStructure | None:
+    """The loops of an op that computes a tensor element by element, in the order of its loops; None for another op."""
+    if op.name != "linalg.generic" or COPIED in op.attributes or len(op.results) != 1:
+        return None
+    structure = structure_of(op)
+    if structure is None or structure.reduction_loops or structure.operand_axes[-1] is not None:
+        return None
+    if list(structure.result_axes[0]) != list(range(structure.loop_count)):
+        return None
+    if any(axes is None for axes in structure.operand_axes[:-1]) or None in extents_of(op.results[0]):
+        return None
+    operations = list(op.regions[0].blocks[0].operations)
+    return None if any(inner.operation.name == "linalg.index" for inner in operations) else structure
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and ir.RankedTensorType(value.type).rank > 0
+
+
+def _ranges(op: ir.Operation) -> Sequence[Range | None]:
+    found = ranges_of(op)
+    assert found is not None  # a step has been asked for
+    return found
+
+
+def _before_reshape(op: ir.Operation, gather: Gather) -> Gather:
+    """The gather of a reshape's source, by that of its result."""
+    expands, own = op.name == "tensor.expand_shape", list(gather.map.results)
+    extents = [n or 0 for n in extents_of(op.results[0] if expands else op.operands[0])]
+    found: list[ir.AffineExpr] = []
+    for number, group in enumerate(reassociation(op)):
+        if expands:
+            place: ir.AffineExpr = ir.AffineExpr.get_constant(0)
+            for axis in group:
+                place = place * extents[axis] + own[axis] if extents[axis] != 1 else place
+            found.append(place)
+            continue
+        large = [axis for axis in group if extents[axis] != 1]
+        for axis in group:
+            inner = prod(extents[a] for a in group if a > axis)
+            if axis not in large:
+                found.append(ir.AffineExpr.get_constant(0))
+            elif large == [axis]:
+                found.append(own[number])
+            else:
+                rest = ir.AffineExpr.get_floor_div(own[number], inner) if inner > 1 else own[number]
+                found.append(rest if axis == large[0] else ir.AffineExpr.get_mod(rest, extents[axis]))
+    return Gather(gather.basis, ir.AffineMap.get(gather.map.n_dims, 0, found))
+
+
+def _repeated(
+    op: ir.Operation, inputs: Sequence[ir.Value], maps: Sequence[ir.AffineMapAttr], shape: Sequence[int]
+) -> ir.Value:
+    """An elementwise op with the body and the attributes of another one, on other operands, over loops of a shape."""
+    element = ir.RankedTensorType(op.results[0].type).element_type
+    own = op.regions[0].blocks[0]
+    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
+    types = [argument.type for argument in own.arguments]
+    with op.location:
+        init = tensor.EmptyOp(list(shape), element).result
+        new = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(list(maps)), kinds)
+    block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+    mapping = dict(zip(own.arguments, block.arguments, strict=True))
+    with ir.InsertionPoint(block):
+        for inner in own.operations:
+            clone(inner.operation, mapping)
+    for name in op.attributes:
+        if name.startswith("fuse."):
+            new.operation.attributes[name] = op.attributes[name]
+    return new.results[0]
