@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -57,9 +57,10 @@ class FuseResolveGathers(Pass):
     component, and selects zeros. A copy of a linear map addresses the source as a single row, at a place to which each
     dimension of the view adds its part: threads have those of rows, and of columns, in common. A load of a view with
     `inside` becomes that check. Components, checks and divisions that the extents make superfluous are not emitted, nor
-    are checks of what the indices of other loads bound. Numbers are added last, so that overlapping windows of a block
-    have indices, and up to the next op that may write memory loads, in common: each is emitted once. An access of
-    several elements stays inside one contiguous run of the source, which the view's strides promise. Copies by tensor
+    are checks of what the indices of other loads, or the branches around a load, bound. Numbers are added last, so that
+    overlapping windows of a block have indices, and up to the next op that may write memory loads, in common: each is
+    emitted once. An access of several elements stays inside one contiguous run of the source, which the view's strides
+    promise. Copies by tensor
     maps keep the view.
 
     ```mlir
@@ -125,10 +126,44 @@ def _known(accesses: Iterable[_Access], sums: Sums) -> Known:
             known = found.setdefault(access.op.block, {})
             along = dict(zip(access.axes, indices, strict=True))
             ranges = ranges_of(access.gather, [sums[along[axis]] for axis in range(len(along))])
-            for terms, (low, high) in ranges.items():
-                before = known.get(terms, (low, high))
-                known[terms] = (max(low, before[0]), min(high, before[1]))
+            _narrow(known, ranges)
+    for block, known in found.items():
+        for condition in _holding(block):
+            _narrow(known, _bounds_of(condition, sums))
     return found
+
+
+def _narrow(known: dict[Terms, tuple[int, int]], ranges: Mapping[Terms, tuple[int, int]]) -> None:
+    """Adds what is known of terms of indices to what was known of them."""
+    for terms, (low, high) in ranges.items():
+        before = known.get(terms, (low, high))
+        known[terms] = (max(low, before[0]), min(high, before[1]))
+
+
+def _holding(block: ir.Block) -> Iterator[ir.Value]:
+    """The conditions that hold in a block, as those of the branches that it is in."""
+    owner = block.owner.operation
+    while owner.name != "gpu.func":
+        if owner.name == "scf.if" and block == owner.regions[0].blocks[0]:
+            open_ = [owner.operands[0]]
+            while open_:
+                condition = open_.pop()
+                maker = defining_op(condition)
+                if maker is not None and maker.name == "arith.andi":
+                    open_ += list(maker.operands)
+                else:
+                    yield condition
+        block, owner = owner.block, owner.block.owner.operation
+
+
+def _bounds_of(condition: ir.Value, sums: Sums) -> dict[Terms, tuple[int, int]]:
+    """Between which numbers the terms of an index are that is below a number, taken as unsigned."""
+    maker = defining_op(condition)
+    is_bound = maker is not None and maker.name == "arith.cmpi" and isinstance(maker.operands[0].type, ir.IndexType)
+    if maker is None or not is_bound or ir.IntegerAttr(maker.attributes["predicate"]).value != arith.CmpIPredicate.ult:
+        return {}
+    (terms, number), (others, bound) = (sums[operand] for operand in maker.operands)
+    return {} if others or not terms else {terms: (-number, bound - 1 - number)}
 
 
 def _runs(accesses: Iterable[_Access], sums: Sums) -> set[Terms]:

@@ -379,9 +379,11 @@ class Sums(dict[ir.Value, Sum]):
         maker = defining_op(index)
         if maker is not None and maker.name == "arith.constant":
             return (), ir.IntegerAttr(maker.attributes["value"]).value
-        if maker is None or maker.name != "arith.addi":
+        if maker is None or maker.name not in ("arith.addi", "arith.subi"):
             return (index,), 0
         (left, a), (right, b) = (self[operand] for operand in maker.operands)
+        if maker.name == "arith.subi":
+            return ((index,), 0) if right else (left, a - b)
         return (*left, *right), a + b
 
 

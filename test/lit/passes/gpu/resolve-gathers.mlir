@@ -303,3 +303,37 @@ gpu.module @rows {
     gpu.return
   }
 }
+
+// -----
+
+// A branch around a load says that its index is inside of the array: no check is left, beside the edge of it.
+// CHECK-LABEL: gpu.func @in_a_branch
+// CHECK: scf.if
+// CHECK-NOT: arith.cmpi
+// CHECK: %[[V:.*]] = memref.load %arg0
+// CHECK-NOT: arith.select
+// CHECK: scf.yield %[[V]]
+// CHECK: } else {
+// CHECK: %[[IN:.*]] = arith.cmpi ult
+// CHECK: %[[E:.*]] = memref.load %arg0
+// CHECK: arith.select %[[IN]], %[[E]]
+gpu.module @in_a_branch {
+  gpu.func @in_a_branch(%x: memref<63xf32>, %y: memref<64xf32>) kernel {
+    %t = gpu.thread_id x
+    %c1 = arith.constant 1 : index
+    %c63 = arith.constant 63 : index
+    %view = "fuse.gathered_view"(%x) {basis = array<i64: 64>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 1)>}
+        : (memref<63xf32>) -> memref<64xf32, strided<[3]>>
+    %0 = arith.subi %t, %c1 : index
+    %whole = arith.cmpi ult, %0, %c63 : index
+    %v = scf.if %whole -> (f32) {
+      %1 = memref.load %view[%t] : memref<64xf32, strided<[3]>>
+      scf.yield %1 : f32
+    } else {
+      %1 = memref.load %view[%t] : memref<64xf32, strided<[3]>>
+      scf.yield %1 : f32
+    }
+    memref.store %v, %y[%t] : memref<64xf32>
+    gpu.return
+  }
+}
