@@ -151,6 +151,7 @@ class Problem:
         loop_is_optional: whether blocks could do all reductions alone, too.
         transposed: the traffic that is contiguous along another dimension; None if there is none.
         arrays: what the kernel reads and writes, and how it lies in memory.
+        checks: by which elements are selected among parts of arrays; at their edges, code has every part's elements.
         instructions: thread instructions an element of the space, without accesses to memory.
         shared_instructions: of values that vary along some dimensions only.
         sliding_instructions: the same where elements of the space share what is computed of one element of an array:
@@ -184,6 +185,7 @@ class Problem:
     loop_is_optional: bool = False
     transposed: TransposedProblem | None = None
     arrays: tuple[ArrayAccess, ...] = ()
+    checks: int = 0
     instructions: float = 0.0
     shared_instructions: tuple[SharedInstructions, ...] = ()
     sliding_instructions: tuple[float, float] = (0.0, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, gcd
+from math import gcd
 
 from mlir import ir
 
@@ -31,6 +31,7 @@ from mlirfuse.analysis.scheduling.windows import (
 )
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
+from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 
 Attributes = Mapping[str, ir.Attribute]
@@ -111,19 +112,26 @@ class ArrayViews:
             return sliding or access
         return replace(access, most=read_elements(source, known))
 
-    def moved_bytes(self, value: ir.Value, nbytes: int, elements: int) -> int:
+    def moved_bytes(self, value: ir.Value, nbytes: int, elements: int) -> float:
         """Bytes of device memory for each of so many elements of the space, of a gathered view of elements of so many
         bytes: those inside of its source alone, and what all of them share but once.
         """
         shared = shared_elements(dict(self._attributes[value]))
         if shared is None:
-            return ceil(nbytes * self.inside(value))
-        return round(nbytes * min(1.0, shared[0] / max(1, elements)))
+            return nbytes * self.inside(value)
+        return nbytes * min(1.0, shared[0] / max(1, elements))
 
     def inside(self, value: ir.Value) -> float:
         """The share of a gathered view's elements that are inside of its source."""
         known = dict(self._attributes[value])
         return inside_share(_source(value, known), known)
+
+    def edges(self) -> set[ir.Value]:
+        """Views of so few elements that less than one lane of a warp reads them, as edges beside joined arrays are."""
+        found = {
+            v: share for v in self._places if GATHER in self._attributes[v] and (share := self.inside(v)) < 1 / WARP
+        }
+        return set(found) if sum(found.values()) < 1 / 2 else set()
 
     def _is_large(self, value: ir.Value) -> bool:
         """Whether most elements of a view are inside of its source, as those of an edge beside a joined array are not,

@@ -62,8 +62,8 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         vector_dim=vector_dim,
         transposed=None if transposed_dim is None else _transposed(space, full, transposed_dim),
         vector=_vector(space, full, vector_dim),
-        full_bytes=sum(o.moved_bytes for o in full),
-        read_bytes=sum(o.moved_bytes for o in full if not o.written),
+        full_bytes=max(1, round(sum(o.moved_bytes for o in full))) if full else 0,
+        read_bytes=round(sum(o.moved_bytes for o in full if not o.written)),
         live_bytes=live.most,
         shared_spill_bytes=live.shared_spill,
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
@@ -77,6 +77,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         grid_persistent=grid_persistent,
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
         arrays=tuple(o.access for o in operands),
+        checks=sum(map(_is_check, argument_attributes(kernel))),
         instructions=work.once.plain,
         shared_instructions=shared_instructions(space, structures),
         sliding_instructions=sliding_instructions(space, structures) if shared else (0.0, 0.0),
@@ -227,7 +228,7 @@ class _Operand:
         self.written = written
         self.access = array_access(tensor_type, axes, strides, align, written=written)
         self.element_bytes = from_mlir(tensor_type.element_type).bytes
-        self.moved_bytes = self.element_bytes  # of device memory, an element of the space
+        self.moved_bytes: float = self.element_bytes  # of device memory, an element of the space
         shape = list(tensor_type.shape)
         self.unit_axis = (
             max((a for a, d in enumerate(axes) if d is not None), default=None)
@@ -246,16 +247,23 @@ class _Operand:
                     self.alignment = gcd(self.alignment, inner * self.element_bytes)
 
 
+def _is_check(known: Mapping[str, ir.Attribute]) -> bool:
+    """Whether an argument with these attributes says which elements are inside of an array."""
+    return GATHER in known and gather_of(ir.DictAttr(known[GATHER])).inside is not None
+
+
 def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]:
     attributes = dict(zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=True))
     views = ArrayViews(kernel, space, attributes)
-    seen, joined = set(), set()
+    seen, joined, edges = set(), set(), views.edges()
     for (op, number), axes in space.use_axes.items():
         value = op.operands[number]
         if value not in attributes or not isinstance(value.type, ir.RankedTensorType) or (value, axes) in seen:
             continue
+        if value in edges:
+            continue
         seen.add((value, axes))
-        if GATHER in attributes[value] and gather_of(ir.DictAttr(attributes[value][GATHER])).inside:
+        if _is_check(attributes[value]):
             continue  # checks are in no memory
         strides = attributes[value].get(STRIDES)
         align = attributes[value].get(ALIGN)

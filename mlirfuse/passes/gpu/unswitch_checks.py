@@ -74,13 +74,17 @@ class FuseUnswitchChecks(Pass):
             ]
             if not checks:
                 remarks.declined(self, "no element is selected among parts of arrays", kernel)
-            for block in dict.fromkeys(check.op.block for check in checks):
+            while checks:
+                block = checks[0].op.block
                 own = [check for check in checks if check.op.block == block]
                 cases = list(_cases(own))
                 region = _region(block, own) if cases else "no part has most of the elements"
                 if isinstance(region, str):
                     remarks.declined(self, region, kernel)
+                    checks = [check for check in checks if check not in own]
                     continue
+                inside = {inner for op in region.ops for inner in nested(op)}  # checks of loops and branches too
+                checks = [check for check in checks if check.op not in inside]
                 region.split(cases)
                 remarks.applied(self, f"{symbol(kernel)} has {len(cases)} branch(es) for single parts", kernel)
 

@@ -30,12 +30,16 @@ from mlirfuse.passes.graph.gathered_ops import (
 from mlirfuse.passes.graph.joined_results import joins_results
 from mlirfuse.passes.graph.sliced_ops import SLICE
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
 from mlirfuse.support.affine_expressions import single_dim
 from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.rewriting import defining_op, erase_dead
 from mlirfuse.tiling.tiles import zero
+
+MOST_LOADS = 24
+"""Elements of arrays, at most, that an element of a composed view is computed of: code at edges has all of them."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,10 @@ class FuseComposeGathers(Pass):
     zeros elsewhere, unless its readers have such a check anyway, as those of joined arrays do (`mf.concat`): what is
     computed of the zeros past the end of operands is not used. The pass declines where the result is in memory anyway,
     as it is returned or multiplied; where a product reads the view, and it leaves the result or has elements more than
-    once; and where computing and loading elements as often as views have them takes longer than the bytes of the
-    result, written and read, and a launch, at the rates of the machine model. Of a sum or a product that the result is
-    computed of, the bytes are written in place of its own. Parts of a result that one kernel may
-    store where they belong stay (`fuse-scatter-parts`).
+    once; where many elements are read for each; and where computing and loading elements as often as views have them
+    takes longer than the bytes of the result, written and read, and a launch, at the rates of the machine model. Of a
+    sum or a product that the result is computed of, the bytes are written in place of its own. Parts of a result that
+    one kernel may store where they belong stay (`fuse-scatter-parts`).
 
     ```mlir
     %y = linalg.generic {iterator_types = ["parallel", "parallel"]} ins(%x, %w : tensor<29x8xf32>, tensor<8xf32>) ...
@@ -114,6 +118,8 @@ def _through_slices(function: ir.Operation) -> int:
         slice_, gather = defining_op(view.operands[0]), gather_of(view.attributes)
         if slice_ is None or slice_.name != SLICE or gather.inside or OPERATION in slice_.attributes:
             continue
+        if GatheredOps().step(slice_.operands[0]) is not None:  # which may be computed where it is read
+            continue
         checks, step = _checks_of(view), GatheredOps().step(slice_.results[0])
         inside = stays_inside(gather, ir.RankedTensorType(slice_.results[0].type).shape)
         if gather.joins_components or step is None or not (checks or inside):
@@ -170,6 +176,8 @@ class _ViewedResult:
         steps = [step for step in self.gathered.steps(self.base) if isinstance(step, Step)]
         if any(divides_integers(step.op) for step in steps) and any(self._leaves(view) for view in self.views):
             return "integers are divided, and may be zeros past the end"
+        if (count := len(self._loads()) * len(self.views)) > MOST_LOADS:
+            return f"the elements of views would be computed of {count} elements of arrays"
         if (longer := self._loss(machine)) >= 0:
             return f"computing the elements of views would take {1e6 * longer:.1f} us longer"
         return None
@@ -197,24 +205,27 @@ class _ViewedResult:
             return all(self._is_free(use.owner.operation) for use in user.results[0].uses)
         return _computes(user) and OPERATION not in user.attributes
 
+    def _loads(self) -> list[ir.Value]:
+        """What is read of memory for an element, each as often as it is read."""
+        return [step for step in self.gathered.steps(self.base) if not isinstance(step, Step)]
+
     def _loss(self, machine: MachineModel) -> float:
         """Seconds by which computing the elements of the views takes longer than storing the result, for a kernel that
         reads these.
         """
-        plain = special = loads = 0.0
-        made = set[ir.Value]()  # by other kernels, which store these in place of the result
+        plain = special = 0.0
+        loads = sum(element_bytes(value.type) for value in self._loads()) / WIDEST_ACCESS
+        made = {value for value in self._loads() if _is_made(value)} - {*self.gathered.kept}  # in place of the result
         for step in self.gathered.steps(self.base):
-            if not isinstance(step, Step):
-                loads += 1
-                made |= {step} if _is_made(step) and step not in self.gathered.kept else set()
-            elif step.structure is not None:
+            if isinstance(step, Step) and step.structure is not None:
                 count = instructions_of(step.op)
                 plain, special = plain + count.plain, special + count.special
         own = prod(ir.RankedTensorType(self.base.type).shape)
         of_views = sum(map(_places_inside, self.views))
         more = of_views - own
         again = more * plain / machine.issue_per_sm + more * special / machine.special_per_sm
-        again += ACCESS_INSTRUCTIONS * (of_views * (loads - 1) - own * loads) / machine.issue_per_sm
+        before = element_bytes(self.base.type) / WIDEST_ACCESS
+        again += ACCESS_INSTRUCTIONS * (of_views * (loads - before) - own * loads) / machine.issue_per_sm
         stored = own * element_bytes(self.base.type) - sum(map(_bytes, made))
         saved = 2 * stored / machine.dram_bandwidth + (0.0 if made else machine.next_launch)
         return max(0.0, again) / machine.sms - saved

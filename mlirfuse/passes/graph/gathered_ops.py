@@ -17,7 +17,7 @@ from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gather
 from mlirfuse.passes.graph.sliced_ops import SLICE, Range, gather_of_ranges, ranges_of
 from mlirfuse.support.affine_expressions import substituted, used_dims
 from mlirfuse.support.reshapes import reassociation
-from mlirfuse.support.rewriting import clone, defining_op
+from mlirfuse.support.rewriting import clone, defining_op, integer_of
 
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
 
@@ -62,6 +62,8 @@ class GatheredOps:
             return Step(value, op, None, ())
         if op.name == DEFINITION.full_name:
             follows = not gather_of(op.attributes).joins_components
+            if follows and gather_of(op.attributes).inside:  # of which nothing is read
+                return Step(value, op, None, ())
         elif op.name == SLICE:
             follows = ranges_of(op) is not None
         elif op.name in RESHAPES:
@@ -118,9 +120,10 @@ class GatheredOps:
 
 
 def divides_integers(op: ir.Operation) -> bool:
-    """Whether an op may not be computed of any elements."""
+    """Whether an op divides integers by others than constants: it may not be computed of any elements."""
     inside = [inner.operation for region in op.regions for block in region.blocks for inner in block.operations]
-    return any(inner.name.startswith("arith.") and inner.name.endswith(_DIVISIONS) for inner in inside)
+    divisions = [inner for inner in inside if inner.name.startswith("arith.") and inner.name.endswith(_DIVISIONS)]
+    return any(not integer_of(inner.operands[1]) for inner in divisions)
 
 
 def is_whole_selection(gather: Gather, shape: Sequence[int]) -> bool:

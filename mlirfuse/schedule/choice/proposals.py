@@ -38,6 +38,11 @@ from mlirfuse.target import Target
 COMPENSATED = 2
 """Registers beside each accumulator of sums that are compensated: the sum of the periods before, and what it lacks."""
 
+MOST_SELECTIONS = 256
+"""Elements of a thread, times the parts that each is selected among, at most: no loop repeats the code, which at edges
+of parts has all of them.
+"""
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -88,9 +93,10 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
     needs_grid = problem.persistent_loop is not None and not problem.loop_is_optional
     if not problem.reduced:
         plain = elementwise_schedules(problem, target)
-        yield "transposed" if problem.transposed else "elementwise", in_grid_orders(problem, plain)
-        yield "ordered", in_grid_orders(problem, ordered_candidates(problem))
-        yield "flat", flat_schedules(problem)
+        family = "transposed" if problem.transposed else "elementwise"
+        yield family, _of_few(problem, in_grid_orders(problem, plain))
+        yield "ordered", _of_few(problem, in_grid_orders(problem, ordered_candidates(problem)))
+        yield "flat", _of_few(problem, flat_schedules(problem))
         return
     if problem.grid_persistent is not None:
         yield "grid_persistent", grid_persistent_schedules(problem, problem.grid_persistent, target)
@@ -108,6 +114,15 @@ def _families(problem: Problem, target: Target) -> Iterator[tuple[str, Iterable[
         yield "streamed", streamed_schedules(problem, target)
     if problem.persistent_loop is not None:
         yield "columns", filter(None, [column_schedule(problem)])
+
+
+def _of_few(problem: Problem, schedules: Iterable[Schedule]) -> Iterable[Schedule]:
+    """Schedules of few elements a thread, where each is selected among parts of arrays, or those of the fewest."""
+    if not problem.checks:
+        return schedules
+    found = {schedule: schedule.layout.elements_per_thread for schedule in schedules}
+    most = max(MOST_SELECTIONS // problem.checks, min(found.values(), default=0))
+    return [schedule for schedule, elements in found.items() if elements <= most]
 
 
 def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:

@@ -12,10 +12,8 @@ from mlirfuse import interpreter
 from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.views.edges import EDGES, SHAPES, drawn, tolerance
 
-KERNELS = {"blur": 2, "columns of edges": 2}
-"""The padded image is stored, of which each element would be computed nine times, of nine views; and long columns are
-added up in two stages.
-"""
+KERNELS = {"blur": 2}
+"""The padded image is stored, of which each element would be computed nine times, of nine views."""
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

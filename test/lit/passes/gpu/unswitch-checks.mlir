@@ -134,3 +134,33 @@ gpu.module @no_checks {
     gpu.return
   }
 }
+
+// -----
+
+// A branch between the loads and the selections has loads of its own, and is part of the code that is copied.
+// CHECK-LABEL: gpu.func @nested
+// REMARK: fuse-unswitch-checks: applied: nested has 1 branch(es) for single parts
+// CHECK: scf.if
+#rest = affine_map<(i) -> (i - 1)>
+gpu.module @nested {
+  gpu.func @nested(%x: memref<63xf32>, %y: memref<64xf32>) kernel {
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %zero = arith.constant 0.0 : f32
+    %body = "fuse.gathered_view"(%x) {basis = array<i64: 64>, ranks = array<i64: 1>, map = #rest} : (memref<63xf32>) -> memref<64xf32, strided<[3]>>
+    %in = "fuse.gathered_view"(%x) {basis = array<i64: 64>, ranks = array<i64: 1>, inside = array<i64: 63>, map = #rest} : (memref<63xf32>) -> memref<64xi1, strided<[3]>>
+    %b = memref.load %body[%t] : memref<64xf32, strided<[3]>>
+    %small = arith.cmpi ult, %t, %c32 : index
+    %s = scf.if %small -> (f32) {
+      %p = memref.load %in[%t] : memref<64xi1, strided<[3]>>
+      %v = arith.select %p, %b, %zero : f32
+      scf.yield %v : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    %q = memref.load %in[%t] : memref<64xi1, strided<[3]>>
+    %r = arith.select %q, %s, %zero : f32
+    memref.store %r, %y[%t] : memref<64xf32>
+    gpu.return
+  }
+}

@@ -46,3 +46,41 @@ func.func @array(%x: tensor<8x10xf32>) -> tensor<80xf32> {
   %flat = tensor.collapse_shape %x [[0, 1]] : tensor<8x10xf32> into tensor<80xf32>
   return %flat : tensor<80xf32>
 }
+
+// -----
+
+// Two dimensions number the columns as digits do: the view is the array, divided; and a view of every second group of
+// them is one of the divided array.
+// CHECK-DAG: #[[OTHERS:.*]] = affine_map<(d0, d1, d2) -> (d0, d1, d2, 1)>
+// CHECK-LABEL: func.func @digits
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x12xf32>, %[[Y:[a-z0-9]+]]: tensor<8x12x2xf32>
+// CHECK-DAG: %[[WHOLE:.*]] = tensor.expand_shape %[[X]] {{\[\[0\], \[1, 2\]\]}} output_shape [8, 3, 4]
+// CHECK-DAG: %[[DIVIDED:.*]] = tensor.expand_shape %[[Y]] {{\[\[0\], \[1, 2\], \[3\]\]}} output_shape [8, 3, 4, 2]
+// CHECK-DAG: %[[SECOND:.*]] = "fuse.gathered_view"(%[[DIVIDED]]) {basis = array<i64: 8, 3, 4>, map = #[[OTHERS]]
+// CHECK: linalg.add ins(%[[WHOLE]], %[[SECOND]]
+// REMARK: fuse-reshape-gathers: applied: 2 gathered views of divided dimensions
+func.func @digits(%x: tensor<8x12xf32>, %y: tensor<8x12x2xf32>) -> tensor<8x3x4xf32> {
+  %a = "fuse.gathered_view"(%x) {basis = array<i64: 8, 3, 4>, map = affine_map<(n, g, k) -> (n, g * 4 + k)>, ranks = array<i64: 1, 1, 1>}
+      : (tensor<8x12xf32>) -> tensor<8x3x4xf32>
+  %b = "fuse.gathered_view"(%y) {basis = array<i64: 8, 3, 4>, map = affine_map<(n, g, k) -> (n, g * 4 + k, 1)>, ranks = array<i64: 1, 1, 1>}
+      : (tensor<8x12x2xf32>) -> tensor<8x3x4xf32>
+  %e = tensor.empty() : tensor<8x3x4xf32>
+  %z = linalg.add ins(%a, %b : tensor<8x3x4xf32>, tensor<8x3x4xf32>) outs(%e : tensor<8x3x4xf32>) -> tensor<8x3x4xf32>
+  return %z : tensor<8x3x4xf32>
+}
+
+// -----
+
+// Dimensions that leave columns out, or have some twice, divide no axis.
+// CHECK-LABEL: func.func @windows
+// CHECK-NOT: tensor.expand_shape
+// REMARK: fuse-reshape-gathers: declined: no gathered view is reshaped
+func.func @windows(%x: tensor<8x12xf32>) -> tensor<8x3x3xf32> {
+  %a = "fuse.gathered_view"(%x) {basis = array<i64: 8, 3, 3>, map = affine_map<(n, g, k) -> (n, g * 4 + k)>, ranks = array<i64: 1, 1, 1>}
+      : (tensor<8x12xf32>) -> tensor<8x3x3xf32>
+  %b = "fuse.gathered_view"(%x) {basis = array<i64: 8, 3, 3>, map = affine_map<(n, g, k) -> (n, g * 2 + k)>, ranks = array<i64: 1, 1, 1>}
+      : (tensor<8x12xf32>) -> tensor<8x3x3xf32>
+  %e = tensor.empty() : tensor<8x3x3xf32>
+  %z = linalg.add ins(%a, %b : tensor<8x3x3xf32>, tensor<8x3x3xf32>) outs(%e : tensor<8x3x3xf32>) -> tensor<8x3x3xf32>
+  return %z : tensor<8x3x3xf32>
+}
