@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, prod
+from math import prod
 from typing import ClassVar
 
 from mlir import ir
@@ -15,10 +15,11 @@ from mlirfuse.analysis.kernels import argument_attributes, functions, is_tile_pr
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
-from mlirfuse.dialect.attributes import BY_ROWS, GATHER, KERNEL, SCHEDULE
+from mlirfuse.dialect.attributes import GATHER, KERNEL, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
+from mlirfuse.passes.fusion.order_choice import order_choice, reduce_by_rows
 from mlirfuse.passes.fusion.permuted_product import PermutedProduct, microseconds, permuted_product
 from mlirfuse.passes.kernels.host import calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -82,9 +83,9 @@ class FusePermuteOperands(Pass):
         if _filled(kernel) > LEAST_FILLED:
             return
         in_place = microseconds(kernel)
-        by_rows = microseconds(kernel, _reduce_by_rows, limit=in_place)
+        by_rows = microseconds(kernel, reduce_by_rows, limit=in_place)
         if by_rows * DOUBT < in_place:
-            _reduce_by_rows(kernel)
+            reduce_by_rows(kernel)
             times = f"{in_place:.1f} us as a product, {by_rows:.1f} us as a reduction over rows"
             remarks.applied(self, f"{symbol(kernel)} is no product: {times}", kernel)
 
@@ -94,29 +95,17 @@ class FusePermuteOperands(Pass):
         if None in product.space.extents:
             remarks.declined(self, f"{symbol(kernel)} reads arrays in their own orders: an extent is dynamic", call)
             return False
-        in_place = microseconds(kernel)
-        best, least, by_rows = None, inf, inf
-        # Looking for the schedule of a reduction takes long; it waits for a product that may be faster than its bound.
-        at_least, is_bound = microseconds(kernel, _reduce_by_rows, limit=0.0), True
-        for orders in product.orders():
-            apart = product.apart(orders)
-            if is_bound and at_least < apart:
-                by_rows, is_bound = microseconds(kernel, _reduce_by_rows, limit=min(in_place, least)), False
-            if apart >= min(least, in_place, by_rows):
-                break
-            if (total := product.total(orders)) < least:
-                best, least = orders, total
-        if is_bound:
-            by_rows = microseconds(kernel, _reduce_by_rows, limit=min(in_place, least))
-        bound = "at least " if by_rows >= min(in_place, least) else ""
+        choice = order_choice(product)
+        in_place, permuted, by_rows = choice.in_place, choice.permuted, choice.by_rows
+        bound = "at least " if by_rows >= min(in_place, permuted) else ""
         rows = f"{bound}{by_rows:.1f} us as a reduction over rows"
-        times = f"{in_place:.1f} us as it is, {rows}, {least:.1f} us permuted"
-        if best is not None and least < min(in_place, by_rows):
-            what = product.apply(best)
+        times = f"{in_place:.1f} us as it is, {rows}, {permuted:.1f} us permuted"
+        if choice.orders is not None and permuted < min(in_place, by_rows):
+            what = product.apply(choice.orders)
             remarks.applied(self, f"{what}: {times}", product.call)
             return True
         if by_rows < in_place:
-            _reduce_by_rows(kernel)
+            reduce_by_rows(kernel)
         remarks.declined(self, f"{symbol(kernel)} reads arrays in their own orders: {times}", call)
         return False
 
@@ -148,10 +137,3 @@ def _filled(kernel: ir.Operation) -> float:
     m, n = schedule.tile[-2:][::-1] if part.swapped else schedule.tile[-2:]
     pairs = ((problem.m or m, m), (problem.n or n, n), (problem.k, part.k))
     return prod(extent / (-(-extent // side) * side) for extent, side in pairs)
-
-
-def _reduce_by_rows(kernel: ir.Operation) -> None:
-    """Makes a kernel's contraction a reduction over rows."""
-    contraction = contraction_in(*kernel_space(kernel))
-    assert contraction is not None  # checked by permuted_product
-    contraction.structure.op.attributes[BY_ROWS] = ir.UnitAttr.get()

@@ -85,12 +85,17 @@ class PermutedProduct:
         """Microseconds of copies, and by which kernels that write another order are slower."""
         return sum(self._moving(number, order)[0] for number, order in self._moved(orders))
 
-    def total(self, orders: ArrayOrders) -> float:
-        """Microseconds with permuted arrays, of what happens apart from the contraction and of the contraction."""
+    def total(self, orders: ArrayOrders, *, waits: bool = False) -> float:
+        """Microseconds with permuted arrays, of what happens apart from the contraction and of the contraction.
+
+        Args:
+            orders: of the arrays.
+            waits: whether the contraction waits for another kernel, whatever is copied.
+        """
         operands = [key for key in self._moved(orders) if key[0] != RESULT]
         copies = [key for key in operands if not self._moving(*key)[1]]
         return self.apart(orders) + microseconds(
-            self.kernel, lambda trial: self.permute(trial, orders), waits=bool(copies)
+            self.kernel, lambda trial: self.permute(trial, orders), waits=waits or bool(copies)
         )
 
     def permute(self, kernel: ir.Operation, orders: ArrayOrders) -> None:
@@ -125,17 +130,22 @@ class PermutedProduct:
     def _moving(self, number: int, order: Order) -> tuple[float, bool]:
         """The microseconds of having an array in another order, and whether what computes it writes it so."""
         if (number, order) not in self._known:
+            slower = inf if number == RESULT else self._slower(number, order)
             copy = self._copy(number, order)
-            copying = microseconds(copy, waits=number == RESULT)
+            copying = microseconds(copy, waits=number == RESULT, limit=slower)
             erase(copy)
-            maker = None if number == RESULT else self.makers[number]
-            before = inf if maker is None else microseconds(maker[1])
-            if maker is not None and before < inf:
-                after = microseconds(maker[1], lambda kernel: permute_result(kernel, order))
-                self._known[number, order] = min((max(0.0, after - before), True), (copying, False))
-            else:
-                self._known[number, order] = copying, False
+            self._known[number, order] = (slower, True) if slower <= copying else (copying, False)
         return self._known[number, order]
+
+    def _slower(self, number: int, order: Order) -> float:
+        """The microseconds by which what computes an operand is slower if it writes another order; infinite where it
+        may not, or has no schedule.
+        """
+        maker = self.makers[number]
+        before = inf if maker is None else microseconds(maker[1])
+        if maker is None or before == inf:
+            return inf
+        return max(0.0, microseconds(maker[1], lambda kernel: permute_result(kernel, order)) - before)
 
     def _argument(self, number: int) -> int:
         argument = self.arguments[number]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import ClassVar
 
 from mlir import ir
@@ -12,7 +13,7 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.contraction_operands import unfit_producers
 from mlirfuse.analysis.contractions.problem import contraction_problem
-from mlirfuse.analysis.kernels import symbol
+from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.dialect.attributes import SCHEDULE
@@ -20,6 +21,8 @@ from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
+from mlirfuse.passes.fusion.order_choice import order_choice
+from mlirfuse.passes.fusion.permuted_product import permuted_product
 from mlirfuse.passes.fusion.viewed_producer import ViewedProducer
 from mlirfuse.passes.kernels.host import callee, launches
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, merge_pairs
@@ -40,7 +43,9 @@ class FusePrologues(Pass):
     contraction's is the only launch that reads its results, and each of its ops either computes one operand, along
     dimensions of that operand, or is needed on the result's tile (`analysis/contractions/contraction_operands.py`). The
     operand is then computed again for every tile of the result that uses it, so the kernels stay apart where the cost
-    model estimates less time for two. A user's schedule with a `contraction`, for either of the two, forces the fusion.
+    model estimates less time for two. Both forms are tried with arrays in other orders (`fuse-permute-operands`): a
+    kernel of its own may store an operand in the order that suits the product, a prologue reads it as its sources lie.
+    A user's schedule with a `contraction`, for either of the two, forces the fusion.
     Where fusion is off (`fuse.operation`), only kernels of one operation are fused. Where the contraction reads a
     gathered view of the result, as convolutions do, the kernel first becomes one that computes the view from views of
     its arguments (`viewed_producer.py`); it declines where an element depends on its index.
@@ -130,9 +135,32 @@ class _Pair(KernelPair):
         # The second kernel's launch is hidden behind nothing, as it waits for the first.
         waiting = replace(second, launch=max(second.launch, 1e6 * machine.graph_launch))
         together, apart = one.microseconds, first.microseconds + waiting.microseconds
+        host = self.second_call.parent
+        product = permuted_product(self.second, launches(host.parent, host))
+        if product is not None and None not in product.space.extents:
+            limit = together - first.microseconds
+            apart = min(apart, first.microseconds + order_choice(product, limit=limit, waits=True).microseconds)
+            if together > apart:
+                together = min(together, self._in_best_order(limit=apart))
         if together > apart:
             return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
         return None
+
+    def _in_best_order(self, limit: float) -> float:
+        """The microseconds of the one kernel, as `fuse-permute-operands` would make it; exact below a limit."""
+        host = self.second_call.parent
+        module = host.parent.clone(ip=False)
+        try:
+            function = next(f for f in functions(module) if symbol(f) == symbol(host))
+            launch = {symbol(kernel): (call, kernel) for call, kernel in launches(module, function).items()}
+            (first_call, first), (second_call, second) = (launch[name] for name in self.names)
+            KernelPair(first_call, second_call, first, second).merge(function)
+            known = launches(module, function)
+            merged = next(kernel for kernel in known.values() if symbol(kernel) == symbol(self.first))
+            product = permuted_product(merged, known)
+            return inf if product is None else order_choice(product, limit=limit).microseconds
+        finally:
+            erase(module)
 
 
 @dataclass(frozen=True)

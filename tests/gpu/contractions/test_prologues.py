@@ -10,6 +10,7 @@ from tests.support.contractions.gathered_prologues import CASES as GATHERED
 from tests.support.contractions.gathered_prologues import normalised
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.contractions.prologues import CASES, Case
+from tests.support.contractions.stored_operands import LARGE, SMALL, StoredOperands
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
 
 cupy = pytest.importorskip("cupy")
@@ -55,3 +56,10 @@ def test_operands_that_convolutions_gather(case: str, name: str, dtype: str) -> 
     given = normalised(name, GATHERED[case], dtype)
     found = mf.fuse(given.fn)(*map(to_torch, given.inputs))
     np.testing.assert_array_equal(to_numpy(found).astype(np.float64), given.expected)
+
+
+@pytest.mark.parametrize("case", [*SMALL, *LARGE], ids=str)
+def test_operands_that_are_stored_in_another_order(case: StoredOperands) -> None:
+    inputs = case.inputs()
+    found = mf.fuse(case.fn)(*map(to_torch, inputs))
+    np.testing.assert_array_equal(to_numpy(found).astype(np.float64), case.expected(*inputs))

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from mlirfuse.passes.fusion import permute_operands
+from mlirfuse import interpreter
+from mlirfuse.passes.fusion import order_choice
 from mlirfuse.passes.fusion.permuted_product import PermutedProduct
+from tests.support.contractions.stored_operands import SMALL, StoredOperands
+from tests.support.harnesses.compiling import module_at, specs_of
 
 EXTENTS = {
     "a": 3,
@@ -51,8 +54,8 @@ def force(monkeypatch: pytest.MonkeyPatch, number: int) -> list[int]:
         return iter(found[number : number + 1])
 
     monkeypatch.setattr(PermutedProduct, "orders", one)
-    monkeypatch.setattr(PermutedProduct, "total", lambda *_: 0.0)
-    monkeypatch.setattr(permute_operands, "microseconds", lambda *_, **__: inf)
+    monkeypatch.setattr(PermutedProduct, "total", lambda *_, **__: 0.0)
+    monkeypatch.setattr(order_choice, "microseconds", lambda *_, **__: inf)
     return counts
 
 
@@ -110,3 +113,13 @@ def test_what_computes_an_operand_writes_the_other_order(monkeypatch: pytest.Mon
                 force(patch, number)
                 actual = np.asarray(mf.fuse(lambda *xs, fn=fn: fn(mf, *xs), target="interpret")(x, y, w))
             np.testing.assert_array_equal(actual, fn(np, x, y, w), err_msg=f"{name} {number}")
+
+
+@pytest.mark.parametrize("case", SMALL, ids=str)
+def test_computed_operands_are_stored_in_another_order(case: StoredOperands) -> None:
+    """A kernel of its own computes them, unlike a prologue in the order that their sources have."""
+    inputs = case.inputs()
+    module = module_at("gpu", case.fn, specs_of(inputs))
+    assert str(module).count("call @") > 1
+    (result,) = interpreter.run(module, "fn", inputs, order="random", seed=1)
+    np.testing.assert_array_equal(result.astype(np.float64), case.expected(*inputs))
