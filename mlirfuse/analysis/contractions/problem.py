@@ -8,6 +8,7 @@ from math import gcd, prod
 
 from mlir import ir
 
+from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
 from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.contractions.epilogue_work import epilogue_work
@@ -78,6 +79,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             )
             for f in operands
         ),
+        computing=tuple(_computing(f) for f in operands),
         residual_bytes=0 if residual is None else element_bytes(residual.type),
         staged_arguments=_staged_arguments(kernel, space, contraction, residual),
         scattered=(not set(units[0]) <= set(tiled[0]), not set(units[1]) <= set(tiled[1])),
@@ -98,6 +100,12 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     )
     work = epilogue_work(kernel, space, contraction)
     return found if found.work == work else replace(found, epilogue=work)
+
+
+def _computing(operand: ContractionOperand) -> tuple[float, float]:
+    """Instructions that compute an element of an operand, and those of special-function units."""
+    count = sum((instructions_of(structure.op) for structure in operand.ops), Instructions())
+    return count.plain + count.double, count.special
 
 
 def _sums(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> tuple[OperandSum, ...]:

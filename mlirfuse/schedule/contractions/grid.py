@@ -204,8 +204,15 @@ class ContractionGrid:
 
     @kept_property
     def element_bytes(self) -> tuple[int, int]:
-        """Of an element of each operand in memory; an operand that the kernel computes has its sources'."""
-        first, second = (stored or self.problem.element.bytes for stored in self.problem.computed_from)
+        """Of an element of each operand in memory; an operand that the kernel computes has those of all its sources."""
+        first, second = map(sum, self.source_bytes)
+        return first, second
+
+    @kept_property
+    def source_bytes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of an element of each array that an operand is read from, or computed from."""
+        computed = zip(self.problem.sources, self.problem.computed_from, strict=True)
+        first, second = (sources or (stored or self.problem.element.bytes,) for sources, stored in computed)
         return self.swapped(first, second)
 
     @kept_property

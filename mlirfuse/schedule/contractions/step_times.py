@@ -35,8 +35,9 @@ COPY_CYCLES = 32
 """Cycles from one copy of a thread to its next, of any width, by `cp.async` or through a register: the address, the
 comparison with the end, and the access."""
 
-COMPUTED_INSTRUCTIONS = 8
-"""Of a thread for each element of an operand that the kernel computes."""
+COMPUTED_INSTRUCTIONS = 6
+"""Of a thread for each element of an operand that the kernel computes, beside what computes it: loading what it is
+computed from, and storing it, in shared memory."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class StepTimes:
         shared: of the SM's shared memory, which instructions read and copies write.
         copies: of copies to the SM's shared memory.
         issue: of the SM's schedulers and CUDA cores.
+        special: of the SM's special-function units.
         chain: of what waits for each other: barriers, a warp's own instructions, a stage's round trip.
     """
 
@@ -55,6 +57,7 @@ class StepTimes:
     shared: float = 0.0
     copies: float = 0.0
     issue: float = 0.0
+    special: float = 0.0
     chain: float = 0.0
 
 
@@ -122,11 +125,10 @@ def staged_seconds(grid: ContractionGrid) -> float:
     """
     machine = grid.machine
     share = machine.l2_read_bandwidth / grid.busy
-    sizes = zip(grid.step_bytes, grid.element_bytes, grid.swapped(*grid.problem.scattered), strict=True)
-    moved = sum(
-        nbytes * grid.filled[side] * (max(1.0, SECTOR / size) if scattered else 1.0)
-        for side, (nbytes, size, scattered) in enumerate(sizes)
-    )
+    moved, scattered = 0.0, grid.swapped(*grid.problem.scattered)
+    for side, sources in enumerate(grid.source_bytes):
+        sectors = sum(max(SECTOR, size) for size in sources) / sum(sources) if scattered[side] else 1.0
+        moved += grid.step_bytes[side] * grid.filled[side] * sectors
     return moved / min(share, machine.cp_async_bandwidth_per_sm)
 
 
@@ -141,10 +143,18 @@ def thread_copies(grid: ContractionGrid) -> float:
     return sum(grid.step_bytes) / (width * grid.schedule.layout.threads)
 
 
-def computed_elements(grid: ContractionGrid) -> float:
-    """Elements of operands that the kernel computes in a step."""
+def computed_elements(grid: ContractionGrid) -> tuple[float, float]:
+    """Elements of each side that the kernel computes in a step."""
     computed = grid.swapped(*(stored is not None for stored in grid.problem.computed_from))
-    return grid.contraction.k * sum(rows for rows, own in zip(grid.tile, computed, strict=True) if own)
+    rows, columns = (grid.contraction.k * n * own for n, own in zip(grid.tile, computed, strict=True))
+    return rows, columns
+
+
+def computing(grid: ContractionGrid) -> tuple[float, float]:
+    """Instructions of all threads that compute a step's operands, and those of special-function units beside."""
+    each = list(zip(computed_elements(grid), grid.swapped(*grid.problem.computing), strict=True))
+    instructions = sum(elements * (COMPUTED_INSTRUCTIONS + plain) for elements, (plain, _) in each)
+    return instructions, sum(elements * special for elements, (_, special) in each)
 
 
 def unsupported_type(instruction: str, problem: ContractionProblem) -> str | None:

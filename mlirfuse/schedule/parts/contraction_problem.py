@@ -31,6 +31,8 @@ class ContractionProblem:
         computed_from: for each operand that the kernel computes, bytes of an element of what it reads; else None.
         sources: for each operand that the kernel computes, bytes of an element of each argument that has all of its
             dimensions.
+        computing: for each operand that the kernel computes, instructions that compute an element, and those of
+            special-function units beside.
         residual_bytes: of an element of an argument that the epilogue reads beside every element of a result of its
             type; 0 where there is none.
         staged_arguments: bytes of an element of each other argument that the epilogue reads beside every element, and
@@ -71,6 +73,7 @@ class ContractionProblem:
     errors_show: bool = False
     computed_from: tuple[int | None, ...] = (None, None)
     sources: tuple[tuple[int, ...], ...] = ((), ())
+    computing: tuple[tuple[float, float], ...] = ((0.0, 0.0), (0.0, 0.0))
     residual_bytes: int = 0
     staged_arguments: tuple[int, ...] = ()
     unmapped: bool = False

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import mlirfuse as mf
@@ -21,10 +23,12 @@ H200 = shipped_models()["h200"]
 
 def _problem(m: int, n: int, k: int, weight_bytes: int | None) -> ContractionProblem:
     """Weights that the kernel computes from others of so many bytes, or reads."""
-    sources = () if weight_bytes is None else (weight_bytes,)
-    return ContractionProblem(
-        (), m, n, k, mf.float16, mf.float32, 16, computed_from=(None, weight_bytes), sources=((), sources)
-    )
+    plain = ContractionProblem((), m, n, k, mf.float16, mf.float32, 16)
+    if weight_bytes is None:
+        return plain
+    # A conversion, and a product with a scale.
+    counts = ((0.0, 0.0), (2.0, 0.0))
+    return replace(plain, computed_from=(None, weight_bytes), sources=((), (weight_bytes,)), computing=counts)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +67,26 @@ def test_predictions_of_tiles_are_near_what_was_measured(extents: tuple[int, int
     for (m, n, k, split), microseconds in MEASURED[extents].items():
         schedule = mma_schedule(problem, m, n, split=split, step_bytes=2 * k)
         assert 0.7 < predict_contraction(schedule, problem, H200).microseconds / microseconds < 1.35
+
+
+def test_all_sources_and_special_functions_are_counted() -> None:
+    """A step copies as much of each array that an operand is computed from, and computes its elements."""
+    one = _problem(1024, 1024, 1024, 2)
+    two = replace(one, sources=((), (2, 2)))
+    heavy = replace(one, computing=((0.0, 0.0), (40.0, 2.0)))
+    schedule = mma_schedule(one, 64, 64)
+    first, both, computed = (predict_contraction(schedule, each, H200) for each in (one, two, heavy))
+    assert both.l2 == pytest.approx(1.5 * first.l2)
+    assert both.dram > first.dram
+    assert computed.issue > 2 * first.issue
+    assert first.special == 0.0
+    assert computed.special > 0.0
+
+
+def test_scattered_sources_take_a_sector_each() -> None:
+    one = replace(_problem(1024, 1024, 1024, 2), scattered=(False, True))
+    schedule = mma_schedule(one, 64, 64)
+    first, both = (
+        predict_contraction(schedule, replace(one, sources=((), sources)), H200) for sources in ((2,), (2, 4))
+    )
+    assert both.l2 - first.l2 == pytest.approx(first.l2 * 16 / 17)

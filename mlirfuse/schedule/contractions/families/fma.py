@@ -7,7 +7,13 @@ from math import prod
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.step_times import StepTimes, arrival_seconds, copying_seconds, staged_seconds
+from mlirfuse.schedule.contractions.step_times import (
+    StepTimes,
+    arrival_seconds,
+    computing,
+    copying_seconds,
+    staged_seconds,
+)
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.model.registers import fits_simt
@@ -77,12 +83,14 @@ class FmaSchedules(FamilySchedules):
         products = prod(grid.tile) * grid.contraction.k
         rate = machine.f32_fma_per_sm if accumulator.bytes <= REGISTER_BYTES else machine.f64_fma_per_sm
         loads = products * (rows + columns) / (rows * columns) * accumulator.bytes / WIDEST_ACCESS
+        instructions, special = computing(grid)
         # A thread issues an instruction a cycle, and waits for its copies at the end of a step.
-        own = (products + loads) / (layout.threads * machine.clock) + copying_seconds(grid)
+        own = (products + loads + instructions) / (layout.threads * machine.clock) + copying_seconds(grid)
         return StepTimes(
             shared=(LOAD_CYCLES * loads + _copy_cycles(grid)) / (WARP * machine.clock),
             copies=staged_seconds(grid),
-            issue=products / rate + loads / machine.load_store_per_sm,
+            issue=products / rate + loads / machine.load_store_per_sm + instructions / machine.issue_per_sm,
+            special=special / machine.special_per_sm,
             chain=own + arrival_seconds(grid),
         )
 

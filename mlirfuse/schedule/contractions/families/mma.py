@@ -8,11 +8,11 @@ from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.stages import ROW_PADDING, SPARE_BYTES, exchanged_bytes, fits_block
 from mlirfuse.schedule.contractions.step_times import (
-    COMPUTED_INSTRUCTIONS,
     StepTimes,
     arrival_seconds,
     check_fragments,
     computed_elements,
+    computing,
     copying_seconds,
     product_flops,
     staged_seconds,
@@ -79,13 +79,15 @@ class MmaSchedules(FamilySchedules):
         tensor = product_flops(grid.schedule) / tensor_rate(machine, MMA_SYNC.name, grid.problem)
         rows, columns = grid.tile
         size = grid.problem.element.bytes
-        computed = computed_elements(grid)
+        computed = sum(computed_elements(grid))
+        instructions, special = computing(grid)
         read = contraction.k * size * (rows * layout.warps[-1] + columns * layout.warps[-2]) + computed * size
         exchanged = (read + sum(grid.step_bytes)) / machine.shared_bandwidth_per_sm
-        converting = computed / machine.convert_int_per_sm
-        instructions = COMPUTED_INSTRUCTIONS * computed + COPY_INSTRUCTIONS * thread_copies(grid) * layout.threads
+        converting, functions = computed / machine.convert_int_per_sm, special / machine.special_per_sm
+        making = max(converting, functions, instructions / machine.issue_per_sm)
+        instructions += COPY_INSTRUCTIONS * thread_copies(grid) * layout.threads
         # A barrier and the first fragments come before products.
-        own = (tensor + converting) * max(1.0, PARTITIONS * WARP / layout.threads)
+        own = (tensor + making) * max(1.0, PARTITIONS * WARP / layout.threads)
         own += machine.block_barrier + machine.shared_latency
         if computed:
             # Computed tiles lie between two barriers: no fragments are loaded ahead.
@@ -101,6 +103,7 @@ class MmaSchedules(FamilySchedules):
             shared=exchanged,
             copies=staged_seconds(grid),
             issue=max(instructions / machine.issue_per_sm, converting),
+            special=functions,
             chain=max(alone, arrival_seconds(grid)),
         )
 

@@ -42,7 +42,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
         dsmem=0.0,
         tensor=steps * step.tensor,
         issue=steps * (step.issue + adding) + US * grid.rounds * issue_seconds(grid),
-        special=US * grid.rounds * special_seconds(grid),
+        special=steps * step.special + US * grid.rounds * special_seconds(grid),
         latency=US * max(grid.busiest_steps * grid.turns / grid.rounds * step.chain, _alternating_seconds(grid, step)),
         blocks=0.0,
         exposed=US * _exposed_seconds(grid, step),
