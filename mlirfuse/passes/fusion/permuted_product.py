@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, prod
+from typing import NamedTuple
 
 from mlir import ir
 from mlir.dialects import func
@@ -42,8 +43,24 @@ from mlirfuse.tiling.kernel_signature import default_attributes
 Order = tuple[int, ...]
 """The axis of an array for each axis of its permuted copy."""
 
-Launch = tuple[ir.Operation, ir.Operation]
-"""A call of the host, and the kernel that it launches."""
+
+class Maker(NamedTuple):
+    """What computes an operand.
+
+    Attributes:
+        launch: a call of the host.
+        kernel: the kernel that it launches.
+        number: of the operand among the results.
+    """
+
+    launch: ir.Operation
+    kernel: ir.Operation
+    number: int
+
+    def permute(self, kernel: ir.Operation, order: Order) -> None:
+        """Makes the kernel, or a clone of it, write the operand in another order."""
+        permute_result(kernel, order, self.number)
+
 
 RESULT = 2
 """The number of the result among the arrays of a contraction; operands have 0 and 1."""
@@ -68,7 +85,7 @@ class PermutedProduct:
     space: IterationSpace
     arguments: tuple[int | None, int | None]
     axes: tuple[Axes, Axes, Axes | None]
-    makers: tuple[Launch | None, Launch | None]
+    makers: list[Maker | None]
     own: tuple[Dims, Dims, Dims]
     _known: dict[tuple[int, Order], tuple[float, bool]] = field(default_factory=dict)
 
@@ -79,7 +96,14 @@ class PermutedProduct:
     def _allows(self, orders: ArrayOrders) -> bool:
         operands = zip(orders.operands, self.arguments, strict=True)
         stays = orders.result is None or self.axes[RESULT] is not None
-        return stays and all(dims is None or argument is not None for dims, argument in operands)
+        if not stays or any(dims is not None and argument is None for dims, argument in operands):
+            return False
+        return not self._is_one_array or self._order(0, orders.operands[0]) == self._order(1, orders.operands[1])
+
+    @property
+    def _is_one_array(self) -> bool:
+        """Whether both operands are one argument, which has one order."""
+        return self.arguments[0] is not None and self.arguments[0] == self.arguments[1]
 
     def apart(self, orders: ArrayOrders) -> float:
         """Microseconds of copies, and by which kernels that write another order are slower."""
@@ -118,14 +142,18 @@ class PermutedProduct:
         return ", ".join(said)
 
     def _moved(self, orders: ArrayOrders) -> list[tuple[int, Order]]:
-        """The numbers of the arrays that move, each with its order."""
-        found = []
-        for number, dims in enumerate((*orders.operands, orders.result)):
-            axes = self.axes[number]
-            if dims is not None and axes is not None:
-                ones = (axis for axis, dim in enumerate(axes) if dim is None)
-                found.append((number, (*ones, *(axes.index(dim) for dim in dims))))
-        return found
+        """The numbers of the arrays that move, each with its order; of one array that is both operands the first."""
+        each = {number: self._order(number, dims) for number, dims in enumerate((*orders.operands, orders.result))}
+        if self._is_one_array:
+            del each[1]
+        return [(number, order) for number, order in each.items() if order is not None]
+
+    def _order(self, number: int, dims: Dims | None) -> Order | None:
+        axes = self.axes[number]
+        if dims is None or axes is None:
+            return None
+        ones = (axis for axis, dim in enumerate(axes) if dim is None)
+        return (*ones, *(axes.index(dim) for dim in dims))
 
     def _moving(self, number: int, order: Order) -> tuple[float, bool]:
         """The microseconds of having an array in another order, and whether what computes it writes it so."""
@@ -142,10 +170,10 @@ class PermutedProduct:
         may not, or has no schedule.
         """
         maker = self.makers[number]
-        before = inf if maker is None else microseconds(maker[1])
+        before = inf if maker is None else microseconds(maker.kernel)
         if maker is None or before == inf:
             return inf
-        return max(0.0, microseconds(maker[1], lambda kernel: permute_result(kernel, order)) - before)
+        return max(0.0, microseconds(maker.kernel, lambda kernel: maker.permute(kernel, order)) - before)
 
     def _argument(self, number: int) -> int:
         argument = self.arguments[number]
@@ -158,18 +186,27 @@ class PermutedProduct:
         old = self.call.operands[argument]
         what = f"operand {number} of {symbol(self.kernel)}"
         if maker is not None and self._moving(number, order)[1]:
-            launch, kernel = maker
-            permute_result(kernel, order)
-            with ir.InsertionPoint(launch), launch.location:
-                made = func.CallOp([permuted(old.type, order)], symbol(kernel), list(launch.operands))
-            self.call.operands[argument] = made.results[0]
-            erase(launch)
-            return f"{what} is computed in another order by {symbol(kernel)}"
+            maker.permute(maker.kernel, order)
+            self.call.operands[argument] = self._launch_again(maker, permuted(old.type, order))
+            erase(maker.launch)
+            return f"{what} is computed in another order by {symbol(maker.kernel)}"
         copy = self._copy(number, order)
         with ir.InsertionPoint(self.call), self.call.location:
             made = func.CallOp([permuted(old.type, order)], symbol(copy), [old])
         self.call.operands[argument] = made.results[0]
         return f"{what} is copied to another order"
+
+    def _launch_again(self, maker: Maker, type_: ir.Type) -> ir.Value:
+        """Replaces the launch of a kernel that now computes an operand of another type; returns the operand."""
+        old = maker.launch
+        types = [type_ if number == maker.number else each.type for number, each in enumerate(old.results)]
+        with ir.InsertionPoint(old), old.location:
+            new = func.CallOp(types, symbol(maker.kernel), list(old.operands)).operation
+        for number, (before, after) in enumerate(zip(old.results, new.results, strict=True)):
+            if number != maker.number:
+                before.replace_all_uses_with(after)
+        self.makers = [m._replace(launch=new) if m is not None and m.launch == old else m for m in self.makers]
+        return new.results[maker.number]
 
     def _copy_result(self, copy: ir.Operation) -> None:
         """Replaces the launch by one of the permuted kernel, and a copy of its result."""
@@ -233,7 +270,7 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
         space,
         (arguments[0], arguments[1]),
         (operands[0].axes, operands[1].axes, axes if whole and may_permute_result(kernel) else None),
-        (makers[0], makers[1]),
+        makers,
         (own[0], own[1], result),
     )
 
@@ -256,19 +293,19 @@ def _argument(kernel: ir.Operation, contraction: Contraction, operand: Contracti
     """The number of the argument that an operand is; None if it is read elsewhere too, or is no plain array."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     uses = [use.owner.operation for use in operand.source.uses]
-    if operand.ops or operand.source not in arguments or uses != [contraction.structure.op]:
+    if operand.ops or operand.source not in arguments or set(uses) != {contraction.structure.op}:
         return None
     number = arguments.index(operand.source)
     return None if GATHER in argument_attributes(kernel)[number] else number
 
 
-def _maker(value: ir.Value, known: Mapping[ir.Operation, ir.Operation]) -> Launch | None:
-    """The launch that computes a value which is used once, if its kernel may write the value in any order."""
+def _maker(value: ir.Value, known: Mapping[ir.Operation, ir.Operation]) -> Maker | None:
+    """What computes a value that is used once, if it may write the value in any order."""
     launch = defining_op(value)
     if launch is None or launch not in known or len(list(value.uses)) != 1:
         return None
-    kernel = known[launch]
-    return (launch, kernel) if SCHEDULE not in kernel.attributes and may_permute_result(kernel) else None
+    maker = Maker(launch, known[launch], list(launch.results).index(value))
+    return maker if SCHEDULE not in maker.kernel.attributes and may_permute_result(*maker[1:]) else None
 
 
 def _memory_order(kernel: ir.Operation, operand: ContractionOperand) -> Dims:

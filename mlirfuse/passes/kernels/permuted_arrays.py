@@ -27,12 +27,12 @@ def permute_argument(kernel: ir.Operation, argument: int, order: Sequence[int]) 
     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known) for known in attributes])
 
 
-def may_permute_result(kernel: ir.Operation) -> bool:
-    """Whether a kernel has one result, of static extents, that a `linalg.generic` computes for the return alone."""
+def may_permute_result(kernel: ir.Operation, number: int = 0) -> bool:
+    """Whether all results of a kernel have static extents, and a `linalg.generic` computes one for the return alone."""
     returned = list(body(kernel)[-1].operands)
-    if len(returned) != 1 or not ir.RankedTensorType(returned[0].type).has_static_shape:
+    if not all(ir.RankedTensorType(value.type).has_static_shape for value in returned):
         return False
-    return is_computed_to_return(returned[0])
+    return is_computed_to_return(returned[number])
 
 
 def is_computed_to_return(result: ir.Value) -> bool:

@@ -10,7 +10,14 @@ from tests.support.contractions.gathered_prologues import CASES as GATHERED
 from tests.support.contractions.gathered_prologues import normalised
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.contractions.prologues import CASES, Case
-from tests.support.contractions.stored_operands import LARGE, SMALL, StoredOperands
+from tests.support.contractions.stored_operands import (
+    LARGE,
+    SMALL,
+    StoredOperands,
+    one_array,
+    one_kernel_for_both,
+    shared_inputs,
+)
 from tests.support.gpu.torch_arrays import to_numpy, to_torch
 
 cupy = pytest.importorskip("cupy")
@@ -63,3 +70,11 @@ def test_operands_that_are_stored_in_another_order(case: StoredOperands) -> None
     inputs = case.inputs()
     found = mf.fuse(case.fn)(*map(to_torch, inputs))
     np.testing.assert_array_equal(to_numpy(found).astype(np.float64), case.expected(*inputs))
+
+
+@pytest.mark.parametrize("extents", [(64, 64, 32), (200, 136, 72)], ids=str)
+@pytest.mark.parametrize("fn", [one_kernel_for_both, one_array])
+def test_what_computes_both_operands_stores_them_in_another_order(fn, extents: tuple[int, int, int]) -> None:
+    inputs, expected = shared_inputs(fn, extents)
+    found = mf.fuse(fn)(*map(to_torch, inputs))
+    np.testing.assert_array_equal(to_numpy(found).astype(np.float64), expected)

@@ -11,7 +11,13 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.passes.fusion import order_choice
 from mlirfuse.passes.fusion.permuted_product import PermutedProduct
-from tests.support.contractions.stored_operands import SMALL, StoredOperands
+from tests.support.contractions.stored_operands import (
+    SMALL,
+    StoredOperands,
+    one_array,
+    one_kernel_for_both,
+    shared_inputs,
+)
 from tests.support.harnesses.compiling import module_at, specs_of
 
 EXTENTS = {
@@ -123,3 +129,12 @@ def test_computed_operands_are_stored_in_another_order(case: StoredOperands) -> 
     assert str(module).count("call @") > 1
     (result,) = interpreter.run(module, "fn", inputs, order="random", seed=1)
     np.testing.assert_array_equal(result.astype(np.float64), case.expected(*inputs))
+
+
+@pytest.mark.parametrize("fn", [one_kernel_for_both, one_array])
+def test_what_computes_both_operands_writes_the_other_order(fn) -> None:
+    inputs, expected = shared_inputs(fn, (64, 64, 32))
+    module = module_at("gpu", fn, specs_of(inputs))
+    assert str(module).count("call @") == 2
+    (result,) = interpreter.run(module, fn.__name__, inputs, order="random", seed=1)
+    np.testing.assert_array_equal(result.astype(np.float64), expected)

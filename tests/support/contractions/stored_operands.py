@@ -63,3 +63,26 @@ LARGE = [
     StoredOperands("ikc,jkc->ijc", ((200, 136, 72), (264, 136, 72)), (True, False)),
     StoredOperands("sic,sjd->ijcd", ((512, 128, 32), (512, 128, 32)), (True, False)),
 ]
+
+
+def one_kernel_for_both(a: Any, gate: Any, b: Any, other: Any) -> Any:
+    """Both operands are computed by one kernel, as they need the same array."""
+    first, second = (mf.where(gate > 0, x * other, x) for x in (a, b))
+    return mf.einsum("ikc,jkc->ijc", first, second)
+
+
+def one_array(a: Any, gate: Any, b: Any, other: Any) -> Any:
+    """Both operands are one array."""
+    both = mf.where(gate > 0, a * other, b)
+    return mf.einsum("ikc,jkc->ijc", both, both)
+
+
+def shared_inputs(fn: Any, extents: tuple[int, int, int]) -> tuple[list[np.ndarray], np.ndarray]:
+    """Arrays for either function, and the result in float64."""
+    arrays = StoredOperands("ikc,jkc->ijc", (extents, extents)).inputs()
+    a, gate, b, other = (x.astype(np.float64) for x in arrays)
+    if fn is one_array:
+        first = second = np.where(gate > 0, a * other, b)
+    else:
+        first, second = (np.where(gate > 0, x * other, x) for x in (a, b))
+    return arrays, np.einsum("ikc,jkc->ijc", first, second)

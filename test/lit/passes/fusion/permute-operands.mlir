@@ -238,3 +238,87 @@ func.func private @colours_0(%x: tensor<1048576x3xf32>, %y: tensor<3x3xf32>) -> 
   } -> tensor<1048576x3xf32>
   return %0 : tensor<1048576x3xf32>
 }
+
+// -----
+
+#id = affine_map<(i, k, c) -> (i, k, c)>
+#ikc = affine_map<(i, j, c, k) -> (i, k, c)>
+#jkc = affine_map<(i, j, c, k) -> (j, k, c)>
+#ijc = affine_map<(i, j, c, k) -> (i, j, c)>
+
+// One kernel computes both operands for the product alone, and writes both in the other order.
+// CHECK-LABEL: func.func @both(
+// CHECK-NEXT: %[[AB:.*]]:2 = call @gated(%arg0, %arg1) : (tensor<384x384x128xbf16>, tensor<384x384x128xbf16>) -> (tensor<128x384x384xbf16>, tensor<128x384x384xbf16>)
+// CHECK-NEXT: call @both_0(%[[AB]]#0, %[[AB]]#1)
+func.func @both(%x: tensor<384x384x128xbf16>, %gate: tensor<384x384x128xbf16>) -> tensor<384x384x128xf32> {
+  %a, %b = call @gated(%x, %gate) : (tensor<384x384x128xbf16>, tensor<384x384x128xbf16>) -> (tensor<384x384x128xbf16>, tensor<384x384x128xbf16>)
+  // expected-remark @below {{operand 0 of both_0 is computed in another order by gated, operand 1 of both_0 is computed in another order by gated}}
+  %0 = call @both_0(%a, %b) : (tensor<384x384x128xbf16>, tensor<384x384x128xbf16>) -> tensor<384x384x128xf32>
+  return %0 : tensor<384x384x128xf32>
+}
+func.func private @gated(%x: tensor<384x384x128xbf16> {fuse.align = 16 : i64}, %gate: tensor<384x384x128xbf16> {fuse.align = 16 : i64}) -> (tensor<384x384x128xbf16>, tensor<384x384x128xbf16>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<384x384x128xbf16>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x, %gate : tensor<384x384x128xbf16>, tensor<384x384x128xbf16>) outs(%e : tensor<384x384x128xbf16>) {
+  ^bb0(%p: bf16, %q: bf16, %out: bf16):
+    %m = arith.mulf %p, %q : bf16
+    linalg.yield %m : bf16
+  } -> tensor<384x384x128xbf16>
+  %1 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x, %gate : tensor<384x384x128xbf16>, tensor<384x384x128xbf16>) outs(%e : tensor<384x384x128xbf16>) {
+  ^bb0(%p: bf16, %q: bf16, %out: bf16):
+    %m = arith.addf %p, %q : bf16
+    linalg.yield %m : bf16
+  } -> tensor<384x384x128xbf16>
+  return %0, %1 : tensor<384x384x128xbf16>, tensor<384x384x128xbf16>
+}
+func.func private @both_0(%x: tensor<384x384x128xbf16> {fuse.align = 16 : i64}, %y: tensor<384x384x128xbf16> {fuse.align = 16 : i64}) -> tensor<384x384x128xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<384x384x128xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<384x384x128xf32>) -> tensor<384x384x128xf32>
+  %0 = linalg.generic {indexing_maps = [#ikc, #jkc, #ijc], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+       ins(%x, %y : tensor<384x384x128xbf16>, tensor<384x384x128xbf16>) outs(%init : tensor<384x384x128xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %out: f32):
+    %f = arith.extf %p : bf16 to f32
+    %g = arith.extf %q : bf16 to f32
+    %m = arith.mulf %f, %g : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<384x384x128xf32>
+  return %0 : tensor<384x384x128xf32>
+}
+
+// -----
+
+#id = affine_map<(i, k, c) -> (i, k, c)>
+#ikc = affine_map<(i, j, c, k) -> (i, k, c)>
+#jkc = affine_map<(i, j, c, k) -> (j, k, c)>
+#ijc = affine_map<(i, j, c, k) -> (i, j, c)>
+
+// One array is both operands: it is copied once.
+// CHECK-LABEL: func.func @squared(
+// CHECK-NEXT: %[[C:.*]] = call @squared_0_operand0(%arg0) : (tensor<384x384x128xbf16>) -> tensor<128x384x384xbf16>
+// CHECK-NEXT: call @squared_0(%[[C]]) : (tensor<128x384x384xbf16>)
+func.func @squared(%x: tensor<384x384x128xbf16>) -> tensor<384x384x128xf32> {
+  // expected-remark @below {{operand 0 of squared_0 is copied to another order}}
+  %0 = call @squared_0(%x) : (tensor<384x384x128xbf16>) -> tensor<384x384x128xf32>
+  return %0 : tensor<384x384x128xf32>
+}
+func.func private @squared_0(%x: tensor<384x384x128xbf16> {fuse.align = 16 : i64}) -> tensor<384x384x128xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<384x384x128xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<384x384x128xf32>) -> tensor<384x384x128xf32>
+  %0 = linalg.generic {indexing_maps = [#ikc, #jkc, #ijc], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+       ins(%x, %x : tensor<384x384x128xbf16>, tensor<384x384x128xbf16>) outs(%init : tensor<384x384x128xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %out: f32):
+    %f = arith.extf %p : bf16 to f32
+    %g = arith.extf %q : bf16 to f32
+    %m = arith.mulf %f, %g : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<384x384x128xf32>
+  return %0 : tensor<384x384x128xf32>
+}
