@@ -18,6 +18,7 @@ from mlirfuse.dialect.attributes import TARGET
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
 from mlirfuse.passes.fusion.join_kernels import FuseJoinKernels
 from mlirfuse.passes.fusion.mix_order_reduction import FuseMixOrderReduction
+from mlirfuse.passes.fusion.permute_operands import FusePermuteOperands
 from mlirfuse.passes.fusion.permuted_product import microseconds
 from mlirfuse.passes.fusion.prologues import FusePrologues
 from mlirfuse.passes.fusion.recompute import FuseRecompute
@@ -43,6 +44,7 @@ FUSION: tuple[Pass, ...] = (
     FuseRecompute(),
     FusePrologues(),
     FuseJoinKernels(),
+    FusePermuteOperands(),
     FuseSharedOperands(),
     FuseHintExtents(),
 )
