@@ -15,7 +15,7 @@ from mlirfuse.analysis.contractions.epilogue_work import epilogue_work
 from mlirfuse.analysis.contractions.k_ends import k_ends
 from mlirfuse.analysis.contractions.operand_sums import OperandSum, operand_sums
 from mlirfuse.analysis.extent_hints import expected_extents
-from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.kernels import argument_attributes, body, stored_values
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
@@ -96,6 +96,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             sum(each.number in contraction.sides[1] for each in sums),
         ),
         scattered_results=_scatters(kernel),
+        strided=_strided(kernel, space, contraction),
         k_ends=_k_ends(kernel, operands[1], contraction),
     )
     work = epilogue_work(kernel, space, contraction)
@@ -118,6 +119,20 @@ def _sums(kernel: ir.Operation, space: IterationSpace, contraction: Contraction)
 def _scatters(kernel: ir.Operation) -> bool:
     """Whether a kernel scatters a result."""
     return any(scatter_of(value) is not None for value in body(kernel)[-1].operands)
+
+
+def _strided(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> tuple[int, int]:
+    """How many results, and arguments of the epilogue, are contiguous along neither rows nor columns."""
+    tile = {contraction.m, contraction.n}
+    results = [] if _scatters(kernel) else [space.value_axes[value] for value in stored_values(kernel)]
+    units = [next((d for d in reversed(axes) if d is not None and space.extents[d] != 1), None) for axes in results]
+    arguments = [
+        axes[unit_axis(kernel, value, axes)]
+        for value, axes in _arguments_beside(kernel, space, contraction)
+        if GATHER not in _attributes(kernel, value)
+    ]
+    whole = [unit for unit, axes in zip(units, results, strict=True) if tile <= set(axes)]
+    return sum(unit not in tile for unit in whole), sum(unit not in tile for unit in arguments)
 
 
 def _arguments_beside(

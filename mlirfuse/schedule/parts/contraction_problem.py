@@ -55,6 +55,8 @@ class ContractionProblem:
             end past these, 0 if not; else None.
         operand_sums: sums of elements of operand A, and of operand B, along k, which the kernel makes as well.
         scattered_results: whether results are stored by threads, at positions that no tensor map describes.
+        strided: of results, and of arguments that the epilogue reads beside every element, the number whose memory is
+            contiguous along neither rows nor columns, so that each element is an access by itself.
         k_ends: neighbouring columns for which operand B ends at the same element along k, and the share of k up to
             there, in the mean over all columns; (0, 1.0) where it ends nowhere earlier.
     """
@@ -88,6 +90,7 @@ class ContractionProblem:
     windows: tuple[tuple[int, int, int] | None, ...] = (None, None)
     operand_sums: tuple[int, int] = (0, 0)
     scattered_results: bool = False
+    strided: tuple[int, int] = (0, 0)
     k_ends: tuple[int, float] = (0, 1.0)
 
     @kept_property

@@ -135,6 +135,6 @@ def test_computed_operands_are_stored_in_another_order(case: StoredOperands) -> 
 def test_what_computes_both_operands_writes_the_other_order(fn) -> None:
     inputs, expected = shared_inputs(fn, (64, 64, 32))
     module = module_at("gpu", fn, specs_of(inputs))
-    assert str(module).count("call @") == 2
+    assert not any(f"_operand{number}" in str(module) for number in (0, 1))  # no copies
     (result,) = interpreter.run(module, fn.__name__, inputs, order="random", seed=1)
     np.testing.assert_array_equal(result.astype(np.float64), expected)

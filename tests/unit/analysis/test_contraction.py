@@ -370,6 +370,16 @@ def test_operands_are_scattered_where_no_dimension_of_their_tiles_is_contiguous(
     assert problem_of(lambda x, w: x.mT @ w, [mf.TensorSpec((64, 64), mf.float16)] * 2).scattered == (False, False)
 
 
+def test_results_and_arguments_beside_are_strided_where_a_batch_is_contiguous() -> None:
+    operand, result = mf.TensorSpec((64, 64, 32), mf.float16), mf.TensorSpec((32, 64, 64), mf.float16)
+    batch_last = problem_of(lambda x, y: mf.einsum("ikc,jkc->ijc", x, y), [operand] * 2)
+    assert batch_last.strided == (1, 0)
+    beside = problem_of(lambda x, y, z: mf.einsum("ikc,jkc->ijc", x, y) + z, [operand] * 3)
+    assert beside.strided == (1, 1)
+    batch_first = problem_of(lambda x, y, z: mf.einsum("ikc,jkc->cij", x, y) + z, [operand, operand, result])
+    assert batch_first.strided == (0, 0)
+
+
 def test_few_tiles_of_scalar_products_are_split_over_several_blocks_an_sm() -> None:
     """Whose waiting they hide; asynchronous copies need one."""
     given = problem(8, 8, 1 << 18, mf.float32)

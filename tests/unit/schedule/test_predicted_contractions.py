@@ -253,3 +253,14 @@ def test_windows_are_read_from_memory_once_a_wave(h200: MachineModel) -> None:
     assert nbytes(wide, image) == pytest.approx(taps * (x + dy), rel=0.01)
     forward = problem(pixels, 128, taps * channels, mf.float16, windows=((pixels * channels, pixels, 0), None))
     assert nbytes(wgmma_schedule(forward, 128, 128), forward) == pytest.approx(x + 2 * pixels * 128, rel=0.01)
+
+
+@pytest.mark.parametrize("strided", [(1, 0), (0, 1)])
+def test_elements_that_are_accessed_by_themselves_take_longer(h200: MachineModel, strided: tuple[int, int]) -> None:
+    """Each is a part of a sector of its own, of results and of what the epilogue reads."""
+    given = ContractionProblem((128,), 384, 384, 384, mf.bfloat16, mf.float32, 16, epilogue=EpilogueWork(2, 2, 1))
+    schedule = wgmma_schedule(given, 128, 128)
+    plain, apart = (
+        predict_contraction(schedule, replace(given, strided=each), h200).exposed for each in ((0, 0), strided)
+    )
+    assert apart > 2 * plain

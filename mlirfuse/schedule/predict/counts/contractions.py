@@ -80,9 +80,11 @@ def _parts(grid: ContractionGrid) -> float:
     """Bytes that stores take for each byte of a result: 1 where it is staged, or is 32 bits wide.
 
     Eight lanes of a transposed tile have neighbours along a row; of another one four, with two elements each, which are
-    stored one by one where rows are no whole pairs.
+    stored one by one where rows are no whole pairs. No lanes have neighbours where memory is contiguous along neither.
     """
     problem, columns = grid.problem, grid.problem.n or STAGED_COLUMNS
+    if problem.strided[0] and problem.work.written:
+        return max(1.0, PART_BYTES * problem.strided[0] / problem.work.written)
     staged = columns % STAGED_COLUMNS == 0 and not problem.scattered_results
     if staged or not (grid.contraction.swapped or columns % 2):
         return 1.0
@@ -109,8 +111,8 @@ def _loading_seconds(grid: ContractionGrid) -> float:
     """Time in which a thread waits for what it loads, as much at once as it has registers for.
 
     An argument of the type and order of a result comes through shared memory, with the operands, and so do those that
-    have stages. Of others an access of a warp asks for a part of eight rows: the SM has so many parts of lines under
-    way at once.
+    have stages. Of others an access of a warp asks for a part of eight rows, or for each element by itself: the SM has
+    so many parts of lines under way at once.
     """
     contraction, layout, problem = grid.contraction, grid.schedule.layout, grid.problem
     copied = contraction.family.is_asynchronous and problem.residual_bytes > 0
@@ -120,7 +122,8 @@ def _loading_seconds(grid: ContractionGrid) -> float:
     sums = accumulator_registers(layout, problem.accumulator.bytes)
     spare = consumer_registers(max(1, layout.threads // WARPGROUP)) - sums - OTHER_REGISTERS
     at_once = ROLLED if contraction.consumer_groups > 1 else max(ROLLED, spare)
-    parts = prod(grid.tile) / PART_ELEMENTS * unstaged
+    apart = min(unstaged, problem.strided[1])
+    parts = prod(grid.tile) * (apart + (unstaged - apart) / PART_ELEMENTS)
     return max(loads / at_once, parts / PARTS_AT_ONCE) * grid.machine.dram_latency
 
 
