@@ -39,7 +39,7 @@ class FusePermuteOperands(Pass):
     """Changes the order in which arrays of a contraction lie, where kernels are predicted to be faster so.
 
     Requires kernels on tensors of static extents, called by a host function. Candidates are contractions with several
-    dimensions of m, of n or of k that `fuse-collapse-dims` cannot merge, or with an operand that is contiguous along a
+    dimensions of m, of n or of k that `fuse-collapse-dims` cannot merge, or with an array that is contiguous along a
     dimension in which tiles have one element. In another order (`analysis/contractions/array_orders.py`) such
     dimensions are one. The kernel that computes an operand writes the operand so, if nothing else reads it; any other
     operand is copied by a kernel of its own, and so is a result. A contraction may also be predicted faster as a

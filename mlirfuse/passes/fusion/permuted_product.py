@@ -232,7 +232,7 @@ class PermutedProduct:
 
 
 def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Operation]) -> PermutedProduct | None:
-    """The product of a kernel where dimensions of one role lie apart, or tiles of an operand are not contiguous.
+    """The product of a kernel where dimensions of one role lie apart, or tiles of an array are not contiguous.
 
     Args:
         kernel: a kernel on tensors.
@@ -254,11 +254,13 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
     roles = (parallel & left - right, parallel & right - left, set(contraction.summed))
     joined = all(len(dims) - sum(set(pair) <= dims for pair in pairs) <= 1 for dims in roles)
     call = next(call for call, launched in known.items() if launched == kernel)
-    if tiled and joined and (any(map(_is_viewed, call.results)) or not _is_small(kernel, space, roles[:2])):
+    (*_, returned) = body(kernel)
+    strided = not all(_is_tiled(space, contraction, value) for value in returned.operands)
+    viewed = any(map(_is_viewed, call.results))
+    if tiled and joined and (viewed or not (strided or _is_small(kernel, space, roles[:2]))):
         return None
     arguments = [_argument(kernel, contraction, operand) for operand in operands]
     makers = [None if a is None else _maker(call.operands[a], known) for a in arguments]
-    (*_, returned) = body(kernel)
     values = [*returned.operands, contraction.structure.op.results[0]]
     axes = space.value_axes[values[0]]
     whole = len(values) == 2 and parallel <= set(axes)
@@ -273,6 +275,13 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
         makers,
         (own[0], own[1], result),
     )
+
+
+def _is_tiled(space: IterationSpace, contraction: Contraction, result: ir.Value) -> bool:
+    """Whether a result is contiguous along rows or columns of tiles, or has not both."""
+    dims = [d for d in space.value_axes[result] if d is not None and space.extents[d] != 1]
+    tile = {contraction.m, contraction.n}
+    return not tile <= set(dims) or dims[-1] in tile
 
 
 def _is_small(kernel: ir.Operation, space: IterationSpace, roles: Sequence[set[int]]) -> bool:

@@ -55,6 +55,7 @@ SMALL = [
     StoredOperands("ikc,jkc->ijc", ((72, 40, 24), (88, 40, 24)), (True, False)),
     StoredOperands("kic,kjc->ijc", ((72, 72, 40), (72, 88, 40)), (False, True)),
     StoredOperands("sic,sjd->ijcd", ((256, 48, 32), (256, 40, 32)), (True, False)),
+    StoredOperands("cik,cjk->ijc", ((48, 72, 64), (48, 88, 64)), (False, False)),
 ]
 """Enough elements that kernels of their own are predicted to be faster than prologues."""
 

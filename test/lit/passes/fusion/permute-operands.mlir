@@ -322,3 +322,43 @@ func.func private @squared_0(%x: tensor<384x384x128xbf16> {fuse.align = 16 : i64
   } -> tensor<384x384x128xf32>
   return %0 : tensor<384x384x128xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j, c) -> (i, j, c)>
+#cik = affine_map<(i, j, c, k) -> (c, i, k)>
+#cjk = affine_map<(i, j, c, k) -> (c, j, k)>
+#ijc = affine_map<(i, j, c, k) -> (i, j, c)>
+
+// Operands lie well, and no tensor map stores tiles of the result: it is copied from an order in which one does.
+// CHECK-LABEL: func.func @result(
+// CHECK-NEXT: %[[R:.*]] = call @result_0(%arg0, %arg1) : (tensor<128x384x384xbf16>, tensor<128x384x384xbf16>) -> tensor<128x384x384xbf16>
+// CHECK-NEXT: call @result_0_result(%[[R]]) : (tensor<128x384x384xbf16>) -> tensor<384x384x128xbf16>
+func.func @result(%x: tensor<128x384x384xbf16>, %y: tensor<128x384x384xbf16>) -> tensor<384x384x128xbf16> {
+  // expected-remark @below {{the result of result_0 is copied from another order}}
+  %0 = call @result_0(%x, %y) : (tensor<128x384x384xbf16>, tensor<128x384x384xbf16>) -> tensor<384x384x128xbf16>
+  return %0 : tensor<384x384x128xbf16>
+}
+func.func private @result_0(%x: tensor<128x384x384xbf16> {fuse.align = 16 : i64}, %y: tensor<128x384x384xbf16> {fuse.align = 16 : i64}) -> tensor<384x384x128xbf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<384x384x128xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<384x384x128xf32>) -> tensor<384x384x128xf32>
+  %0 = linalg.generic {indexing_maps = [#cik, #cjk, #ijc], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+       ins(%x, %y : tensor<128x384x384xbf16>, tensor<128x384x384xbf16>) outs(%init : tensor<384x384x128xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %out: f32):
+    %f = arith.extf %p : bf16 to f32
+    %g = arith.extf %q : bf16 to f32
+    %m = arith.mulf %f, %g : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<384x384x128xf32>
+  %r = tensor.empty() : tensor<384x384x128xbf16>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%0 : tensor<384x384x128xf32>) outs(%r : tensor<384x384x128xbf16>) {
+  ^bb0(%p: f32, %out: bf16):
+    %t = arith.truncf %p : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<384x384x128xbf16>
+  return %1 : tensor<384x384x128xbf16>
+}
