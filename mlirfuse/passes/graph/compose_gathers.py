@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, prod
 from typing import ClassVar
@@ -125,7 +125,7 @@ def _through_slices(function: ir.Operation) -> int:
         if gather.joins_components or step is None or not (checks or inside):
             continue
         with ir.InsertionPoint(view), view.location:
-            new = GatheredOps(step.sources).of(slice_.results[0], gather)
+            new = GatheredOps([slice_.operands[0]]).of(slice_.results[0], gather)
         view.results[0].replace_all_uses_with(new)
         for check in _checks_by(slice_.results[0]):
             _read_nothing(check)
@@ -173,10 +173,10 @@ class _ViewedResult:
                 return "a view leaves the result, or has an element of it more than once, for a product or a result"
         if not all(self._is_free(use.owner.operation) for use in self.base.uses):
             return "the result is in memory anyway"
-        steps = [step for step in self.gathered.steps(self.base) if isinstance(step, Step)]
-        if any(divides_integers(step.op) for step in steps) and any(self._leaves(view) for view in self.views):
+        leaving = [step for view in self.views if self._leaves(view) for step in self._steps(view)]
+        if any(divides_integers(step.op) for step in leaving if isinstance(step, Step)):
             return "integers are divided, and may be zeros past the end"
-        if (count := len(self._loads()) * len(self.views)) > MOST_LOADS:
+        if (count := sum(len(self._loads(view)) for view in self.views)) > MOST_LOADS:
             return f"the elements of views would be computed of {count} elements of arrays"
         if (longer := self._loss(machine)) >= 0:
             return f"computing the elements of views would take {1e6 * longer:.1f} us longer"
@@ -205,30 +205,49 @@ class _ViewedResult:
             return all(self._is_free(use.owner.operation) for use in user.results[0].uses)
         return _computes(user) and OPERATION not in user.attributes
 
-    def _loads(self) -> list[ir.Value]:
-        """What is read of memory for an element, each as often as it is read."""
-        return [step for step in self.gathered.steps(self.base) if not isinstance(step, Step)]
+    def _steps(self, view: ir.Operation) -> list[Step | ir.Value]:
+        """How elements of a view are made, and of what."""
+        return list(self.gathered.steps(view.operands[0], gather_of(view.attributes)))
+
+    def _loads(self, view: ir.Operation) -> list[ir.Value]:
+        """What is read of memory for an element of a view, each as often as it is read."""
+        return [step for step in self._steps(view) if not isinstance(step, Step)]
 
     def _loss(self, machine: MachineModel) -> float:
         """Seconds by which computing the elements of the views takes longer than storing the result, for a kernel that
         reads these.
         """
-        plain = special = 0.0
-        loads = sum(element_bytes(value.type) for value in self._loads()) / WIDEST_ACCESS
-        made = {value for value in self._loads() if _is_made(value)} - {*self.gathered.kept}  # in place of the result
-        for step in self.gathered.steps(self.base):
-            if isinstance(step, Step) and step.structure is not None:
-                count = instructions_of(step.op)
-                plain, special = plain + count.plain, special + count.special
-        own = prod(ir.RankedTensorType(self.base.type).shape)
-        of_views = sum(map(_places_inside, self.views))
-        more = of_views - own
-        again = more * plain / machine.issue_per_sm + more * special / machine.special_per_sm
-        before = element_bytes(self.base.type) / WIDEST_ACCESS
-        again += ACCESS_INSTRUCTIONS * (of_views * (loads - before) - own * loads) / machine.issue_per_sm
-        stored = own * element_bytes(self.base.type) - sum(map(_bytes, made))
+        again = -self._seconds(machine, prod(ir.RankedTensorType(self.base.type).shape), self._whole())
+        for view in self.views:
+            again += self._seconds(machine, _places_inside(view), self._steps(view))
+            again -= _places_inside(view) * _access(self.base, machine)
+        read = {value for view in self.views for value in self._loads(view)}
+        made = {value for value in read if _is_made(value)} - {*self.gathered.kept}  # stored in place of the result
+        stored = _bytes(self.base) - sum(map(_bytes, made))
         saved = 2 * stored / machine.dram_bandwidth + (0.0 if made else machine.next_launch)
         return max(0.0, again) / machine.sms - saved
+
+    def _whole(self) -> list[Step | ir.Value]:
+        """How all elements of the result are made."""
+        shape = ir.RankedTensorType(self.base.type).shape
+        identity = Gather(tuple((extent,) for extent in shape), ir.AffineMap.get_identity(len(shape)))
+        return list(self.gathered.steps(self.base, identity))
+
+    def _seconds(self, machine: MachineModel, count: int, steps: Iterable[Step | ir.Value]) -> float:
+        """Seconds of one SM for so many elements that are made in such steps."""
+        each = 0.0
+        for step in steps:
+            if not isinstance(step, Step):
+                each += _access(step, machine)
+            elif step.structure is not None:
+                needs = instructions_of(step.op)
+                each += needs.plain / machine.issue_per_sm + needs.special / machine.special_per_sm
+        return count * each
+
+
+def _access(value: ir.Value, machine: MachineModel) -> float:
+    """Seconds of one SM for an access to an element of an array, beside its neighbours."""
+    return ACCESS_INSTRUCTIONS * element_bytes(value.type) / WIDEST_ACCESS / machine.issue_per_sm
 
 
 def _is_made(value: ir.Value) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -15,9 +15,9 @@ from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of, is_host_vi
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.passes.graph.sliced_ops import SLICE, Range, gather_of_ranges, ranges_of
-from mlirfuse.support.affine_expressions import substituted, used_dims
+from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
 from mlirfuse.support.reshapes import reassociation
-from mlirfuse.support.rewriting import clone, defining_op, integer_of
+from mlirfuse.support.rewriting import clone, defining_op, integer_of, nested
 
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
 
@@ -30,13 +30,11 @@ class Step:
         value: it.
         op: what makes it.
         structure: the op's loops, if it computes; None for an op that only gives elements other indices.
-        sources: the tensors that it reads.
     """
 
     value: ir.Value
     op: ir.Operation
     structure: OpStructure | None
-    sources: tuple[ir.Value, ...]
 
 
 class GatheredOps:
@@ -59,11 +57,11 @@ class GatheredOps:
         if op is None or value in self.kept:
             return None
         if op.name == "linalg.fill":
-            return Step(value, op, None, ())
+            return Step(value, op, None)
         if op.name == DEFINITION.full_name:
             follows = not gather_of(op.attributes).joins_components
             if follows and gather_of(op.attributes).inside:  # of which nothing is read
-                return Step(value, op, None, ())
+                return Step(value, op, None)
         elif op.name == SLICE:
             follows = ranges_of(op) is not None
         elif op.name in RESHAPES:
@@ -72,51 +70,159 @@ class GatheredOps:
             structure = _elementwise(op)
             if structure is None or (is_host_view(op) and self.step(op.operands[0]) is None):
                 return None
-            return Step(value, op, structure, tuple(v for v in structure.operands[:-1] if _is_tensor(v)))
-        return Step(value, op, None, (op.operands[0],)) if follows else None
+            return Step(value, op, structure)
+        return Step(value, op, None) if follows else None
 
-    def steps(self, value: ir.Value) -> Iterator[Step | ir.Value]:
-        """How a value is made from what is viewed, from its end on, and what is viewed: each as often as it is read."""
+    def steps(self, value: ir.Value, gather: Gather) -> Iterator[Step | ir.Value]:
+        """How elements of a value are made from what is viewed, and what is viewed: each as often as it is read."""
         found = self.step(value)
         yield value if found is None else found
-        for source in () if found is None else found.sources:
-            yield from self.steps(source)
+        if found is None or found.op.name == "linalg.fill":
+            return
+        if found.structure is not None:
+            for read in _reads(found.structure, gather).values():
+                if read.gather is not None:
+                    yield from self.steps(read.value, read.gather)
+        elif (before := _before(found.op, gather)).inside is None:
+            yield from self.steps(found.op.operands[0], before)
 
     def of(self, value: ir.Value, gather: Gather) -> ir.Value:
         """The elements of a value that a view of it would have; ops are built at the current insertion point."""
         found = self.step(value)
         if found is None:
             return gathered_view(value, gather)
-        op = found.op
         if found.structure is not None:
             return self._computed(found.structure, gather)
-        if op.name == "linalg.fill":
+        if found.op.name == "linalg.fill":
             init = tensor.EmptyOp(list(gather.shape), ir.RankedTensorType(value.type).element_type).result
-            return linalg.fill(op.operands[0], outs=[init])
-        if op.name == DEFINITION.full_name:
-            inner = gather_of(op.attributes).selected(gather)
-            # A view is of what is in memory; a check reads nothing.
-            return gathered_view(op.operands[0], inner) if inner.inside else self.of(op.operands[0], inner)
-        if op.name == SLICE:
-            parts = [own or Range(0, n or 0) for own, n in zip(_ranges(op), extents_of(op.operands[0]), strict=True)]
-            return self.of(op.operands[0], gather_of_ranges(parts).selected(gather))
-        return self.of(op.operands[0], _before_reshape(op, gather))
+            return linalg.fill(found.op.operands[0], outs=[init])
+        before = _before(found.op, gather)
+        # A view is of what is in memory; a check reads nothing.
+        return gathered_view(found.op.operands[0], before) if before.inside else self.of(found.op.operands[0], before)
 
     def _computed(self, structure: OpStructure, gather: Gather) -> ir.Value:
-        rank, inputs, maps = len(gather.shape), [], []
-        nothing = ir.AffineExpr.get_constant(0)
-        for operand, axes in zip(structure.operands[:-1], structure.operand_axes[:-1], strict=True):
-            if not axes:
-                inputs.append(operand)
-                maps.append(projection(rank, []))
-                continue
-            chosen = [nothing if axis is None else gather.map.results[axis] for axis in axes]
-            loops = sorted(frozenset[int]().union(*map(used_dims, chosen))) or [rank - 1]
-            places = [ir.AffineExpr.get_dim(loops.index(d)) if d in loops else nothing for d in range(rank)]
-            own = ir.AffineMap.get(len(loops), 0, [substituted(expr, places) for expr in chosen])
-            inputs.append(self.of(operand, Gather(tuple((gather.shape[d],) for d in loops), own)))
-            maps.append(projection(rank, loops))
-        return _repeated(structure.op, inputs, [*maps, projection(rank, list(range(rank)))], gather.shape)
+        """An elementwise op with the body and the attributes of another one, on gathered operands."""
+        reads, known = _reads(structure, gather), _known_checks(structure, gather)
+        inputs = [read.value if read.gather is None else self.of(read.value, read.gather) for read in reads.values()]
+        op, rank = structure.op, len(gather.shape)
+        element = ir.RankedTensorType(op.results[0].type).element_type
+        maps = [*(projection(rank, read.loops) for read in reads.values()), projection(rank, list(range(rank)))]
+        kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank)
+        own = op.regions[0].blocks[0]
+        arguments = [*(own.arguments[number] for number in reads), own.arguments[-1]]
+        with op.location:
+            init = tensor.EmptyOp(list(gather.shape), element).result
+            new = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(maps), kinds)
+        types = [argument.type for argument in arguments]
+        block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+        mapping = dict(zip(arguments, block.arguments, strict=True))
+        needed = _needed(op, known)
+        with ir.InsertionPoint(block):
+            for inner in (each.operation for each in own.operations):
+                if (chosen := _chosen(inner, known)) is not None:
+                    mapping[inner.results[0]] = mapping.get(chosen, chosen)
+                elif inner in needed:
+                    clone(inner, mapping)
+        for name in op.attributes:
+            if name.startswith("fuse."):
+                new.operation.attributes[name] = op.attributes[name]
+        return new.results[0]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What an op reads at gathered places.
+
+    Attributes:
+        value: an operand of the op.
+        gather: the places in it; None for a number.
+        loops: of the gathered op, along which the places vary.
+    """
+
+    value: ir.Value
+    gather: Gather | None
+    loops: tuple[int, ...]
+
+
+def _reads(structure: OpStructure, gather: Gather) -> dict[int, _Read]:
+    """What an elementwise op needs of its operands, by number, at gathered places."""
+    known = _known_checks(structure, gather)
+    arguments = list(structure.op.regions[0].blocks[0].arguments)
+    used = {operand for op in _needed(structure.op, known) for operand in _operands(op, known)}
+    return {
+        number: _read(structure, number, gather)
+        for number in range(len(structure.operands) - 1)
+        if arguments[number] in used
+    }
+
+
+def _read(structure: OpStructure, number: int, gather: Gather) -> _Read:
+    operand, axes = structure.operands[number], structure.operand_axes[number]
+    if not axes:
+        return _Read(operand, None, ())
+    rank, nothing = len(gather.shape), ir.AffineExpr.get_constant(0)
+    chosen = [nothing if axis is None else gather.map.results[axis] for axis in axes]
+    loops = sorted(frozenset[int]().union(*map(used_dims, chosen))) or [rank - 1]
+    places = [ir.AffineExpr.get_dim(loops.index(d)) if d in loops else nothing for d in range(rank)]
+    own = ir.AffineMap.get(len(loops), 0, [substituted(expr, places) for expr in chosen])
+    return _Read(operand, Gather(tuple((gather.shape[d],) for d in loops), own), tuple(loops))
+
+
+def _known_checks(structure: OpStructure, gather: Gather) -> dict[ir.Value, bool]:
+    """The arguments of an op's body that are checks which find the same at all gathered places, and what they find."""
+    known: dict[ir.Value, bool] = {}
+    for number, operand in enumerate(structure.operands[:-1]):
+        check = defining_op(operand)
+        if check is None or check.name != DEFINITION.full_name or not gather_of(check.attributes).inside:
+            continue
+        own = _read(structure, number, gather).gather
+        if own is None or gather_of(check.attributes).joins_components:
+            continue
+        found = gather_of(check.attributes).selected(own)
+        ends = [bounds(expr, found.components) for expr in found.map.results]
+        pairs = list(zip(ends, found.inside or (), strict=True))
+        argument = structure.op.regions[0].blocks[0].arguments[number]
+        if all(low >= 0 and high < extent for (low, high), extent in pairs):
+            known[argument] = True
+        elif any(high < 0 or low >= extent for (low, high), extent in pairs):
+            known[argument] = False
+    return known
+
+
+def _needed(op: ir.Operation, known: Mapping[ir.Value, bool]) -> set[ir.Operation]:
+    """The ops of a body that its result needs, where it is known what some checks find."""
+    *_, end = op.regions[0].blocks[0].operations
+    needed, open_ = set[ir.Operation](), [end.operation]
+    while open_:
+        inner = open_.pop()
+        if inner not in needed:
+            needed.add(inner)
+            open_ += [made for value in _operands(inner, known) if (made := defining_op(value)) is not None]
+    return needed
+
+
+def _operands(op: ir.Operation, known: Mapping[ir.Value, bool]) -> list[ir.Value]:
+    """What an op of a body needs: of a selection by a known check what is selected."""
+    chosen = _chosen(op, known)
+    inner = [operand for each in nested(op) for operand in each.operands]
+    return inner if chosen is None else [chosen]
+
+
+def _chosen(op: ir.Operation, known: Mapping[ir.Value, bool]) -> ir.Value | None:
+    """What a selection by a known check selects; None for another op."""
+    if op.name != "arith.select" or op.operands[0] not in known:
+        return None
+    return op.operands[1 if known[op.operands[0]] else 2]
+
+
+def _before(op: ir.Operation, gather: Gather) -> Gather:
+    """The places in what a view, a slice or a reshape is of, by places in it."""
+    if op.name == DEFINITION.full_name:
+        return gather_of(op.attributes).selected(gather)
+    if op.name == SLICE:
+        parts = [own or Range(0, n or 0) for own, n in zip(_ranges(op), extents_of(op.operands[0]), strict=True)]
+        return gather_of_ranges(parts).selected(gather)
+    return _before_reshape(op, gather)
 
 
 def divides_integers(op: ir.Operation) -> bool:
@@ -153,10 +259,6 @@ def _elementwise(op: ir.Operation) -> OpStructure | None:
     return None if any(inner.operation.name == "linalg.index" for inner in operations) else structure
 
 
-def _is_tensor(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType) and ir.RankedTensorType(value.type).rank > 0
-
-
 def _ranges(op: ir.Operation) -> Sequence[Range | None]:
     found = ranges_of(op)
     assert found is not None  # a step has been asked for
@@ -186,25 +288,3 @@ def _before_reshape(op: ir.Operation, gather: Gather) -> Gather:
                 rest = ir.AffineExpr.get_floor_div(own[number], inner) if inner > 1 else own[number]
                 found.append(rest if axis == large[0] else ir.AffineExpr.get_mod(rest, extents[axis]))
     return Gather(gather.basis, ir.AffineMap.get(gather.map.n_dims, 0, found))
-
-
-def _repeated(
-    op: ir.Operation, inputs: Sequence[ir.Value], maps: Sequence[ir.AffineMapAttr], shape: Sequence[int]
-) -> ir.Value:
-    """An elementwise op with the body and the attributes of another one, on other operands, over loops of a shape."""
-    element = ir.RankedTensorType(op.results[0].type).element_type
-    own = op.regions[0].blocks[0]
-    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
-    types = [argument.type for argument in own.arguments]
-    with op.location:
-        init = tensor.EmptyOp(list(shape), element).result
-        new = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(list(maps)), kinds)
-    block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
-    mapping = dict(zip(own.arguments, block.arguments, strict=True))
-    with ir.InsertionPoint(block):
-        for inner in own.operations:
-            clone(inner.operation, mapping)
-    for name in op.attributes:
-        if name.startswith("fuse."):
-            new.operation.attributes[name] = op.attributes[name]
-    return new.results[0]

@@ -133,7 +133,9 @@ class ArrayAccess:
 
     def run(self, tile: Sequence[int], extents: Sequence[int]) -> int:
         """Elements side by side in memory of a tile of a space with these extents."""
-        run, steps = 1, self.steps(extents)
+        steps = self.steps(extents)
+        # Windows that move by whole windows, and along these by elements, have the latter side by side.
+        run = next((min(tile[d], extents[d]) for _, d in self.pairs if steps[d] == 1), 1)
         for d in self.order:
             if steps[d] != run * self.density(d):
                 break

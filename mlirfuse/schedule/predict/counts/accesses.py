@@ -206,7 +206,10 @@ def _of_block(
     # The L1 has the rest of a sector for later instructions of the block: what is left is the ends of runs.
     waste = (-(-run // SECTOR) * SECTOR + (0 if run % SECTOR == 0 else SECTOR / 2)) / run
     inner = array.order[0] if array.order else None
-    if inner is not None and steps[inner] > array.density(inner):  # a row's elements lie apart, several in a sector
+    slides = any(steps[d] == 1 for _, d in array.pairs)
+    if (
+        inner is not None and steps[inner] > array.density(inner) and not slides
+    ):  # a row's elements lie apart, several in a sector
         count = min(tile[inner], extents[inner])
         waste = (SECTOR / 2 + ((count - 1) * steps[inner] + 1) * array.bytes) / (count * array.bytes)
     waste = max(1.0, min(waste, SECTOR / array.bytes))

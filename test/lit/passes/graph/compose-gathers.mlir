@@ -264,3 +264,39 @@ func.func @slices(%x: tensor<8xf32>) -> tensor<8xf32> {
   } -> tensor<8xf32>
   return %z : tensor<8xf32>
 }
+
+// -----
+
+// A view of the middle of a joined array has nothing of the part before it: neither that part nor its check is read.
+// CHECK-LABEL: func.func @middle
+// CHECK-NOT: gathered_view
+// CHECK: %[[X:.*]] = "fuse.gathered_view"(%arg1) {basis = array<i64: 6>, map = {{.*}} : (tensor<8xf32>) -> tensor<6xf32>
+// CHECK-NOT: gathered_view
+// CHECK: linalg.generic {{.*}} ins(%[[X]] : tensor<6xf32>)
+// CHECK-NOT: arith.select
+// CHECK: return
+func.func @middle(%e: tensor<1xf32>, %x: tensor<8xf32>) -> tensor<6xf32> {
+  %a = "fuse.gathered_view"(%e) {basis = array<i64: 9>, ranks = array<i64: 1>, map = affine_map<(i) -> (i)>} : (tensor<1xf32>) -> tensor<9xf32>
+  %b = "fuse.gathered_view"(%x) {basis = array<i64: 9>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 1)>} : (tensor<8xf32>) -> tensor<9xf32>
+  %p = "fuse.gathered_view"(%e) {inside = array<i64: 1>, basis = array<i64: 9>, ranks = array<i64: 1>, map = affine_map<(i) -> (i)>} : (tensor<1xf32>) -> tensor<9xi1>
+  %q = "fuse.gathered_view"(%x) {inside = array<i64: 8>, basis = array<i64: 9>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 1)>} : (tensor<8xf32>) -> tensor<9xi1>
+  %f = tensor.empty() : tensor<9xf32>
+  %j = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+      ins(%a, %b, %p, %q : tensor<9xf32>, tensor<9xf32>, tensor<9xi1>, tensor<9xi1>) outs(%f : tensor<9xf32>) {
+  ^bb0(%0: f32, %1: f32, %2: i1, %3: i1, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %4 = arith.select %2, %0, %zero : f32
+    %5 = arith.select %3, %1, %4 : f32
+    linalg.yield %5 : f32
+  } -> tensor<9xf32>
+  %v = "fuse.gathered_view"(%j) {basis = array<i64: 6>, ranks = array<i64: 1>, map = affine_map<(i) -> (i + 2)>} : (tensor<9xf32>) -> tensor<6xf32>
+  %g = tensor.empty() : tensor<6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%v : tensor<6xf32>) outs(%g : tensor<6xf32>) {
+  ^bb0(%0: f32, %out: f32):
+    %1 = arith.negf %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<6xf32>
+  return %r : tensor<6xf32>
+}
