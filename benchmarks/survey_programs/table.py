@@ -17,6 +17,7 @@ from survey_programs.planes import planes
 from survey_programs.product_table import products
 from survey_programs.program import Program, sized
 from survey_programs.reductions import reductions
+from survey_programs.unseen.table import programs as unseen
 
 ROWS_OF = "x:bf16[R,C]"
 SAVED = "mean:f32[R,1] rstd:f32+[R,1]"
@@ -438,4 +439,4 @@ DOMAINS = (
 
 def programs() -> list[Program]:
     """All of them, in the order of the table."""
-    return [program for domain in DOMAINS for program in domain()]
+    return [*(program for domain in DOMAINS for program in domain()), *unseen()]

@@ -1,0 +1,152 @@
+"""The programs of `unseen`, one row a formula: its arguments and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from survey_programs.program import Program, sized
+from survey_programs.unseen import geometry as q
+from survey_programs.unseen import grids as g
+from survey_programs.unseen import learning as l
+from survey_programs.unseen import models as m
+
+PLANES = "N=16 H=1024 W=1024"
+PAIRS = "I=384 K=384 C=128"
+
+
+def programs() -> list[Program]:
+    """All of them."""
+    return [*_grids(), *_models(), *_learning(), *_geometry()]
+
+
+def _grids() -> Iterator[Program]:
+    d = "unseen grids"
+    yield from sized(d, g.gradient_rows, "x:f32[R,C]", "R=8192 C=4096")
+    yield from sized(d, g.gradient_planes, "x:f32[N,H,W]", PLANES)
+    yield from sized(d, g.edge_pad, "x:f32[N,H,W]", PLANES)
+    yield from sized(d, g.box_blur_edge, "x:f32[N,H,W]", PLANES)
+    yield from sized(d, g.zero_pad, "x:f32[N,H,W]", PLANES)
+    yield from sized(d, g.periodic_laplace, "x:f32[R,C]", "R=4096 C=8192")
+    yield from sized(d, g.differences, "x:f32[R,C]", "R=8192 C=4096")
+    yield from sized(d, g.total_variation, "x:f32[N,H,W]", PLANES)
+    yield from sized(d, g.haar, "x:f32[N,H,W]", PLANES)
+    yield from sized(d, g.upsample_nearest, "x:bf16[N,H,W,C]", "N=16 H=64 W=64 C=256")
+    yield from sized(d, g.max_pool, "x:bf16[N,H,W,C]", "N=64 H=112 W=112 C=64")
+    yield from sized(d, g.avg_pool_overlap, "x:f32[N,H,W,C]", "N=64 H=57 W=57 C=128")
+    yield from sized(d, g.sliding_norm, "x:f32[N,S,C]", "N=64 S=3025 C=96")
+    yield from sized(d, g.moving_var, "x:f32[R,C]", "R=1024 C=16384")
+    yield from sized(d, g.bilinear_upsample, "x:f32[N,H,W,C]", "N=8 H=64 W=64 C=128")
+    yield from sized(d, g.hsv_value, "x:f32+[N,3]", "N=8388608")
+    yield from sized(d, g.dilate, "x:f32[N,H,W]", "N=16 H=1024 W=1024")
+    yield from sized(d, g.dct_blocks, "x:f32[N,P,8,Q,8] d:f32[8,8]", "N=16 P=128 Q=128")
+    yield from sized(d, g.wave, "u:f32[N,N,N] v:f32[N,N,N]", "N=320")
+    yield from sized(d, g.boltzmann, "f:f32+[9,H,W]", "H=2048 W=2048")
+    yield from sized(d, g.life, "x:i8[H,W]", "H=8192 W=8192")
+    yield from sized(d, g.mandelbrot, "cr:f32[N] ci:f32[N]", "N=16777216")
+    yield from sized(d, g.ncc, "x:f32[N,H,W] y:f32[N,H,W]", "N=64 H=256 W=256")
+    yield from sized(d, g.autocovariance, "x:f32[R,C]", "R=4096 C=4096")
+    yield from sized(d, g.framed, "x:f32[N,T] win:f32[512]", "N=64 T=262144", small="T=1024")
+    yield from sized(d, g.overlap_add, "f:f32[N,M,512]", "N=64 M=1023")
+    yield from sized(d, g.upwind, "u:f32[R,C] a:f32[R,C]", "R=4096 C=4096")
+    yield from sized(d, g.gray_scott, "u:f32[H,W] v:f32[H,W]", "H=4096 W=4096")
+    yield from sized(d, g.jacobi, "x:f32[N,H,W] b:f32[N,H,W]", "N=16 H=1024 W=1024")
+    yield from sized(d, g.unsharp, "x:f32[N,H,W]", "N=16 H=1024 W=1024")
+    yield from sized(d, g.yuv_planes, "x:f32[N,S,3]", "N=64 S=262144")
+    yield from sized(d, g.depth_to_space, "x:bf16[N,H,W,C]", "N=32 H=64 W=64 C=256")
+    yield from sized(d, g.checker_mask, "x:f32[R,C] i:i32~[R] j:i32~[C]", "R=8192 C=4096")
+    yield from sized(d, g.cumulative_four, "x:f32[R,C]", "R=4096 C=8192")
+
+
+def _models() -> Iterator[Program]:
+    d = "unseen models"
+    yield from sized(d, m.shifted_tokens, "x:bf16[N,T,C] mix:f32[C]", "N=8 T=2048 C=4096")
+    yield from sized(d, m.class_token, "x:bf16[N,T,C] c:bf16[1,1,C] pos:f32[T+1,C]", "N=128 T=196 C=1024")
+    yield from sized(d, m.class_token_norm, "x:bf16[N,T,C] c:bf16[1,1,C] pos:f32[T+1,C] w:f32[C]", "N=128 T=196 C=1024")
+    yield from sized(
+        d, m.outer_mean, "a:bf16[S,I,C] b:bf16[S,I,C] m:f32[S,I,1]", "S=512 I=128 C=32", flops="2*S*I*I*C*C"
+    )
+    yield from sized(d, m.softmax_long, "x:bf16[R,C] t:f32[R,1]", "R=2048 C=50257", "R=1024 C=128256")
+    yield from sized(d, m.group_query, "q:bf16[B,T,H,D] k:bf16[B,T,H//4,D]", "B=8 T=2048 H=32 D=128", small="H=8")
+    yield from sized(d, m.hadamard_pairs, "x:bf16[R,C]", "R=16384 C=4096")
+    yield from sized(d, m.alibi_softmax, "s:bf16[B,H,T,T] slope:f32[H] pos:f32[T]", "B=2 H=16 T=2048")
+    yield from sized(d, m.rope_neox_partial, "x:bf16[B,H,T,D] cos:f32[T,D//8] sin:f32[T,D//8]", "B=8 H=32 T=2048 D=128")
+    yield from sized(d, m.qkv_split_norm, "x:bf16[B,T,3,H,D] w:f32[D]", "B=8 T=2048 H=16 D=128")
+    yield from sized(d, m.geglu_back, "x:bf16[M,2*N] dy:bf16[M,N]", "M=8192 N=5120")
+    yield from sized(d, m.causal_mean, "x:bf16[N,T,C] mask:f32+[N,T]", "N=64 T=512 C=1024")
+    yield from sized(d, m.layer_scale_pool, "x:bf16[N,H,W,C] g:f32[C]", "N=128 H=14 W=14 C=768")
+    yield from sized(d, m.moe_combine, "y:bf16[T,K,C] w:f32[T,K]", "T=16384 K=8 C=2048")
+    yield from sized(d, m.plain_triangle, "a:bf16[I,K,C] b:bf16[I,K,C]", PAIRS, flops="2*I*I*K*C")
+    yield from sized(d, m.good_triangle, "a:bf16[C,I,K] b:bf16[C,I,K]", PAIRS, flops="2*I*I*K*C")
+    yield from sized(d, m.triangle_norm, "a:bf16[I,K,C] b:bf16[I,K,C] w:f32[C]", PAIRS, flops="2*I*I*K*C")
+    yield from sized(d, m.norm_project, "x:bf16[M,K] g:f32[K] w:bf16[K,N]", "M=2048 K=4096 N=1024", flops="2*M*N*K")
+    yield from sized(d, m.cosine_matrix, "x:bf16[M,K] y:bf16[N,K]", "M=4096 N=4096 K=512", flops="2*M*N*K")
+    yield from sized(d, m.squeeze_excite, "x:bf16[N,H,W,C] w1:f32[C,R] w2:f32[R,C]", "N=64 H=28 W=28 C=512 R=32")
+    yield from sized(d, m.int4_dequant, "p:i8[N,K] s:f32[N,K//64]", "N=4096 K=2048")
+    yield from sized(d, m.weight_standard, "w:f32[3,3,I,O]", "I=512 O=512")
+    yield from sized(d, m.clip_logits, "x:bf16[M,K] y:bf16[M,K] scale:f32[1,1]", "M=8192 K=512", flops="2*M*M*K")
+    yield from sized(d, m.gqa_scores, "q:bf16[B,H,T,D] k:bf16[B,H//4,T,D]", "B=4 H=32 T=512 D=64", flops="2*B*H*T*T*D")
+    yield from sized(
+        d, m.gcn_layer, "a:f32+[N,N] x:bf16[N,F] w:bf16[F,G]", "N=4096 F=512 G=256", flops="2*N*F*G+2*N*N*G"
+    )
+    yield from sized(d, m.moe_gate, "x:bf16[T,C] w:bf16[C,E]", "T=16384 C=2048 E=64", flops="2*T*C*E")
+    yield from sized(d, m.soft_capped, "q:bf16[B,T,D] k:bf16[B,T,D] pos:f32[T]", "B=32 T=1024 D=64", flops="2*B*T*T*D")
+    yield from sized(d, m.fake_quant, "x:f32[R,C]", "R=8192 C=4096")
+    yield from sized(d, m.quant_linear, "x:bf16[M,K] w:i8[K,N] sw:f32[N]", "M=2048 N=4096 K=4096", flops="2*M*N*K")
+    yield from sized(d, m.interaction, "e:bf16[B,F,D]", "B=8192 F=27 D=128", flops="2*B*F*F*D")
+    yield from sized(d, m.token_stats, "x:bf16[N,T,C] mask:bool[N,T]", "N=64 T=512 C=1024")
+
+
+def _learning() -> Iterator[Program]:
+    d = "unseen learning"
+    yield from sized(
+        d, l.ppo, "lp:f32[N] old:f32[N] adv:f32[N] v:f32[N] ret:f32[N] ent:f32[N]", "N=262144", "N=8388608"
+    )
+    yield from sized(d, l.stats_of_three, "x:f32[R,C] y:f32[R,C] z:f32[R,C]", "R=4096 C=4096")
+    yield from sized(d, l.row_stats_of_two, "x:f32[R,C] y:f32[R,C]", "R=8192 C=4096", "R=512 C=1024")
+    yield from sized(d, l.column_stats_of_two, "x:f32[R,C] y:f32[R,C]", "R=8192 C=4096", "R=512 C=1024")
+    yield from sized(d, l.grad_norms, "a:f32[M,N] b:f32[M] c:f32[M,K]", "M=4096 N=1024 K=4096")
+    yield from sized(d, l.kl_distill, "s:bf16[R,C] t:bf16[R,C]", "R=2048 C=50257", "R=2048 C=32000")
+    yield from sized(d, l.sinkhorn_step, "k:f32+[M,N] u:f32+[M]", "M=4096 N=4096")
+    yield from sized(d, l.cosine_sim, "a:bf16[R,C] b:bf16[R,C]", "R=65536 C=768")
+    yield from sized(d, l.ema_update, "p:f32[N] e:f32[N] decay:f32[1]", "N=33554432")
+    yield from sized(d, l.rmse_rows_cols, "x:bf16[R,C] y:bf16[R,C]", "R=8192 C=8192")
+    yield from sized(d, l.focal, "x:f32[N,S] y:f32+[N,S]", "N=64 S=262144")
+    yield from sized(d, l.dice, "x:f32[N,H,W] y:f32+[N,H,W]", "N=32 H=512 W=512")
+    yield from sized(d, l.instance_whiten, "x:f32[N,C,S]", "N=64 C=32 S=4096", flops="2*N*C*C*S")
+    yield from sized(d, l.tri_stats, "x:f32[R,C]", "R=32768 C=1024", "R=1024 C=32768")
+    yield from sized(d, l.info_nce, "x:bf16[M,K] y:bf16[M,K]", "M=4096 K=512", flops="2*M*M*K")
+    yield from sized(d, l.kmeans_min, "x:f32[M,K] c:f32[N,K]", "M=65536 N=256 K=64", flops="2*M*N*K")
+    yield from sized(d, l.rbf, "x:f32[M,K] y:f32[N,K]", "M=4096 N=4096 K=64", flops="2*M*N*K")
+    yield from sized(d, l.mixture, "x:f32[N,D] mu:f32[K,D] ls:f32[K,D]", "N=65536 K=32 D=16")
+    yield from sized(d, l.log_mel, "re:f32[T,F] im:f32[T,F] mel:f32+[F,M]", "T=16384 F=513 M=80", flops="2*T*F*M")
+    yield from sized(d, l.gemv, "a:bf16[M,K] x:bf16[K]", "M=14336 K=4096")
+    yield from sized(d, l.bilinear, "x:bf16[M,K] a:bf16[K,N] y:bf16[M,N]", "M=8192 K=256 N=256", flops="2*M*N*K")
+    yield from sized(d, l.batched_gemv, "a:bf16[B,M,K] x:bf16[B,K]", "B=256 M=512 K=512")
+    yield from sized(d, l.power_step, "a:f32[N,N] v:f32[N]", "N=8192")
+    yield from sized(d, l.black_scholes, "s:f32+[N] k:f32+[N] t:f32+[N] v:f32+[N]", "N=8388608")
+    yield from sized(d, l.tf_idf, "c:f32+[D,W]", "D=8192 W=4096")
+    yield from sized(d, l.pagerank, "m:bf16[N,N] r:f32[N]", "N=8192")
+    yield from sized(d, l.smoothed_loss, "x:bf16[R,C] y:bool[R,C]", "R=4096 C=10000")
+    yield from sized(d, l.normalised_adamw, "p:f32[M,N] g:f32[M,N] m:f32[M,N] v:f32+[M,N]", "M=4096 N=4096")
+    yield from sized(d, l.muon_step, "x:bf16[M,N]", "M=1024 N=4096", flops="4*M*M*N+2*M*M*M")
+    yield from sized(d, l.logistic_gradient, "x:f32[N,D] w:f32[D] y:f32[N]", "N=65536 D=512")
+    yield from sized(d, l.mahalanobis, "x:f32[N,D] mu:f32[D] s:f32[D,D]", "N=65536 D=64", flops="2*N*D*D")
+    yield from sized(d, l.correlation, "x:f32[N,D]", "N=16384 D=512", flops="2*N*D*D")
+    yield from sized(d, l.responsibilities, "x:f32[N,D] mu:f32[K,D] w:f32[K]", "N=65536 D=64 K=64", flops="4*N*D*K")
+    yield from sized(d, l.kde, "x:f32[N] g:f32[G]", "N=65536 G=512")
+    yield from sized(d, l.soft_histogram, "x:f32[N,S] c:f32[B]", "N=64 S=16384 B=32")
+    yield from sized(d, l.huber, "x:f32[R,C] y:f32[R,C]", "R=8192 C=2048")
+    yield from sized(d, l.triplet, "a:bf16[R,C] p:bf16[R,C] n:bf16[R,C]", "R=32768 C=512")
+    yield from sized(d, l.lamb, "p:f32[M,N] g:f32[M,N] m:f32[M,N] v:f32+[M,N]", "M=4096 N=4096", "M=1024 N=1024")
+    yield from sized(d, l.shampoo, "g:bf16[M,N] l:bf16[M,M] r:bf16[N,N]", "M=2048 N=2048", flops="4*M*M*N")
+    yield from sized(d, l.polynomial, "x:f32[N]", "N=33554432")
+
+
+def _geometry() -> Iterator[Program]:
+    d = "unseen geometry"
+    yield from sized(d, q.complex_mul, "a:f32[R,C,2] b:f32[R,C,2]", "R=4096 C=2048")
+    yield from sized(d, q.quaternion, "q:f32[N,4] v:f32[N,3]", "N=4194304")
+    yield from sized(d, q.kalman, "f:f32[N,4,4] p:f32[N,4,4] q:f32[4,4]", "N=262144")
+    yield from sized(d, q.rotate, "r:f32[N,3,3] v:f32[N,3]", "N=2097152")
+    yield from sized(d, q.cross, "a:f32[N,3] b:f32[N,3]", "N=4194304")
+    yield from sized(d, q.to_matrix, "q:f32[N,4]", "N=2097152")
