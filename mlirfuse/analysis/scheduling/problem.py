@@ -260,11 +260,9 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         value = op.operands[number]
         if value not in attributes or not isinstance(value.type, ir.RankedTensorType) or (value, axes) in seen:
             continue
-        if value in edges:
-            continue
         seen.add((value, axes))
-        if _is_check(attributes[value]):
-            continue  # checks are in no memory
+        if value in edges or _is_check(attributes[value]):  # checks are in no memory
+            continue
         strides = attributes[value].get(STRIDES)
         align = attributes[value].get(ALIGN)
         operand = _Operand(
