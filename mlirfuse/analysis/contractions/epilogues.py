@@ -95,6 +95,8 @@ def _problem(
         return "it reduces a value that depends on a reduction over all tiles"
     if any(space.extents[d] is None for d in space.reduced.get(s.op, frozenset())):
         return "it reduces a dynamic extent: if the extent is 0, no block exists to write the result"
+    if s.reduction_loops and space.reduced.get(s.op, frozenset()) <= set(contraction.batch):
+        return "it reduces batches, of which a tile has one: it would leave as many partial results"
     if reductions and space.reduced.get(s.op, frozenset()) != reduced:
         return "it reduces other dimensions than the reductions of its kernel"
     try:

@@ -322,3 +322,44 @@ func.func @readers_apart(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>,
   } -> tensor<64xf32>
   return %0, %1, %2 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// A sum over batches of a product: a tile is of one batch, and would leave all of its elements as partial results.
+// CHECK-LABEL: func.func @batches(
+// CHECK: call @batches_0
+// CHECK: call @batches_1
+func.func @batches(%a: tensor<4x32x16xf16>, %b: tensor<4x16x64xf16>) -> tensor<32x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<4x32x64xf32>
+  %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<4x32x64xf32>) -> tensor<4x32x64xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(g, m, n, k) -> (g, m, k)>, affine_map<(g, m, n, k) -> (g, k, n)>,
+                                        affine_map<(g, m, n, k) -> (g, m, n)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<4x32x16xf16>, tensor<4x16x64xf16>) outs(%i0 : tensor<4x32x64xf32>) {
+  ^bb0(%l: f16, %r: f16, %out: f32):
+    %x = arith.extf %l : f16 to f32
+    %y = arith.extf %r : f16 to f32
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x32x64xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(g, m, n) -> (g, m, n)>, affine_map<(g, m, n) -> (g, m, n)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%0 : tensor<4x32x64xf32>) outs(%e0 : tensor<4x32x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %q = math.exp %v : f32
+    linalg.yield %q : f32
+  } -> tensor<4x32x64xf32>
+  %e1 = tensor.empty() : tensor<32x64xf32>
+  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<32x64xf32>) -> tensor<32x64xf32>
+  // expected-remark @below {{it reduces batches, of which a tile has one: it would leave as many partial results}}
+  %2 = linalg.generic {indexing_maps = [affine_map<(g, m, n) -> (g, m, n)>, affine_map<(g, m, n) -> (m, n)>],
+                       iterator_types = ["reduction", "parallel", "parallel"]}
+      ins(%1 : tensor<4x32x64xf32>) outs(%i1 : tensor<32x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %s = arith.addf %out, %v : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  return %2 : tensor<32x64xf32>
+}
