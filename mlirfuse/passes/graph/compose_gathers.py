@@ -14,7 +14,7 @@ from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.contractions.contraction import products_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.analysis.memory.host_views import is_host_view
+from mlirfuse.analysis.memory.host_views import extents_of, is_host_view
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
@@ -98,7 +98,7 @@ def _viewed_results(function: ir.Operation, kept: set[ir.Value]) -> Iterator[_Vi
     for view in body(function):
         if view.name != DEFINITION.full_name or gather_of(view.attributes).inside or not list(view.results[0].uses):
             continue
-        base = _base(view.operands[0])
+        base = _base(view.operands[0], gathered)
         step = gathered.step(base)
         if step is not None and step.structure is not None:
             found.setdefault(base, []).append(view)
@@ -135,10 +135,10 @@ def _through_slices(function: ir.Operation) -> int:
     return count
 
 
-def _base(value: ir.Value) -> ir.Value:
-    """What a value is a slice, or a reshape, of."""
-    while (op := defining_op(value)) is not None and is_host_view(op) and op.name.startswith("tensor."):
-        value = op.operands[0]
+def _base(value: ir.Value, gathered: GatheredOps) -> ir.Value:
+    """What a value is a slice, or a reshape, of, as far as gathered elements are computed of it."""
+    while (step := gathered.step(value)) is not None and is_host_view(step.op) and step.op.name.startswith("tensor."):
+        value = step.op.operands[0]
     return value
 
 
@@ -202,7 +202,8 @@ class _ViewedResult:
         if user.name == DEFINITION.full_name:
             return True
         if is_host_view(user):
-            return all(self._is_free(use.owner.operation) for use in user.results[0].uses)
+            is_followed = self.gathered.step(user.results[0]) is not None
+            return is_followed and all(self._is_free(use.owner.operation) for use in user.results[0].uses)
         return _computes(user) and OPERATION not in user.attributes
 
     def _steps(self, view: ir.Operation) -> list[Step | ir.Value]:
@@ -357,12 +358,14 @@ def _inside_only(value: ir.Value, gather: Gather, source: ir.Value) -> ir.Value:
 
 
 def _in_memory(value: ir.Value) -> ir.Value | None:
-    """What is in memory that a value is computed of; None for a constant."""
+    """An array of static extents in memory that a value is computed of; None for a constant."""
     op = defining_op(value)
     if op is None:
-        return value if isinstance(value.type, ir.RankedTensorType) else None
+        return value if isinstance(value.type, ir.RankedTensorType) and None not in extents_of(value) else None
     if op.name == DEFINITION.full_name:
         return op.operands[0]
+    if is_host_view(op):
+        return _in_memory(op.operands[0])
     if op.name != "linalg.generic":
         return None
     return next((found for v in list(op.operands)[:-1] if (found := _in_memory(v)) is not None), None)

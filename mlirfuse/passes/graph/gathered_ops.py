@@ -41,8 +41,9 @@ class GatheredOps:
     """Elements of values at gathered places: of an op's result by that op on elements of its operands, as far as ops
     are elementwise.
 
-    Slices, reshapes, and gathered views are followed to what they are of. Everything else is viewed itself. Elements at
-    places that a view leaves are any: of what is computed there nobody may ask.
+    Slices, reshapes, and gathered views are followed to what they are of. Everything else is viewed itself, and so is
+    what a gathered view leaves, which has zeros around. Elements at places that the view asked for leaves are any: of
+    what is computed there nobody may ask. Parts of joined arrays that no place is in are left out.
 
     Args:
         kept: values that are in memory anyway, and viewed themselves.
@@ -63,7 +64,7 @@ class GatheredOps:
             if follows and gather_of(op.attributes).inside:  # of which nothing is read
                 return Step(value, op, None)
         elif op.name == SLICE:
-            follows = ranges_of(op) is not None
+            follows = ranges_of(op, backwards=True) is not None
         elif op.name in RESHAPES:
             follows = None not in (*extents_of(value), *extents_of(op.operands[0]))
         else:
@@ -74,59 +75,85 @@ class GatheredOps:
         return Step(value, op, None) if follows else None
 
     def steps(self, value: ir.Value, gather: Gather) -> Iterator[Step | ir.Value]:
-        """How elements of a value are made from what is viewed, and what is viewed: each as often as it is read."""
-        found = self.step(value)
-        yield value if found is None else found
-        if found is None or found.op.name == "linalg.fill":
-            return
-        if found.structure is not None:
-            for read in _reads(found.structure, gather).values():
-                if read.gather is not None:
-                    yield from self.steps(read.value, read.gather)
-        elif (before := _before(found.op, gather)).inside is None:
-            yield from self.steps(found.op.operands[0], before)
+        """How elements of a value are made from what is viewed, and what is viewed: as often as an element is made of
+        different ones of it.
+        """
+        open_, seen = [(value, gather)], set[tuple[ir.Value, Gather]]()
+        while open_:
+            value, gather = open_.pop()
+            if (value, gather) in seen:
+                continue
+            seen.add((value, gather))
+            found = self.step(value)
+            if found is None:
+                yield value
+            elif _has_zeros_around(value):
+                yield found.op.operands[0]
+            else:
+                yield found
+                open_ += _sources(found, gather)
 
     def of(self, value: ir.Value, gather: Gather) -> ir.Value:
         """The elements of a value that a view of it would have; ops are built at the current insertion point."""
+        return self._of(value, gather, {})
+
+    def _of(self, value: ir.Value, gather: Gather, built: dict[tuple[ir.Value, Gather], ir.Value]) -> ir.Value:
+        if (value, gather) not in built:
+            built[value, gather] = self._build(value, gather, built)
+        return built[value, gather]
+
+    def _build(self, value: ir.Value, gather: Gather, built: dict[tuple[ir.Value, Gather], ir.Value]) -> ir.Value:
         found = self.step(value)
         if found is None:
             return gathered_view(value, gather)
-        if found.structure is not None:
-            return self._computed(found.structure, gather)
-        if found.op.name == "linalg.fill":
+        op = found.op
+        if op.name == "linalg.fill":
             init = tensor.EmptyOp(list(gather.shape), ir.RankedTensorType(value.type).element_type).result
-            return linalg.fill(found.op.operands[0], outs=[init])
-        before = _before(found.op, gather)
-        # A view is of what is in memory; a check reads nothing.
-        return gathered_view(found.op.operands[0], before) if before.inside else self.of(found.op.operands[0], before)
+            return linalg.fill(op.operands[0], outs=[init])
+        if op.name == DEFINITION.full_name and (gather_of(op.attributes).inside or _has_zeros_around(value)):
+            # A check reads nothing; zeros around a view are neither what is computed of zeros nor what a slice leaves.
+            return gathered_view(op.operands[0], gather_of(op.attributes).selected(gather))
+        inputs = [self._of(*each, built) for each in _sources(found, gather)]
+        return inputs[0] if found.structure is None else _computed(found.structure, inputs, gather)
 
-    def _computed(self, structure: OpStructure, gather: Gather) -> ir.Value:
-        """An elementwise op with the body and the attributes of another one, on gathered operands."""
-        reads, known = _reads(structure, gather), _known_checks(structure, gather)
-        inputs = [read.value if read.gather is None else self.of(read.value, read.gather) for read in reads.values()]
-        op, rank = structure.op, len(gather.shape)
-        element = ir.RankedTensorType(op.results[0].type).element_type
-        maps = [*(projection(rank, read.loops) for read in reads.values()), projection(rank, list(range(rank)))]
-        kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank)
-        own = op.regions[0].blocks[0]
-        arguments = [*(own.arguments[number] for number in reads), own.arguments[-1]]
-        with op.location:
-            init = tensor.EmptyOp(list(gather.shape), element).result
-            new = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(maps), kinds)
-        types = [argument.type for argument in arguments]
-        block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
-        mapping = dict(zip(arguments, block.arguments, strict=True))
-        needed = _needed(op, known)
-        with ir.InsertionPoint(block):
-            for inner in (each.operation for each in own.operations):
-                if (chosen := _chosen(inner, known)) is not None:
-                    mapping[inner.results[0]] = mapping.get(chosen, chosen)
-                elif inner in needed:
-                    clone(inner, mapping)
-        for name in op.attributes:
-            if name.startswith("fuse."):
-                new.operation.attributes[name] = op.attributes[name]
-        return new.results[0]
+
+def _sources(found: Step, gather: Gather) -> list[tuple[ir.Value, Gather]]:
+    """What elements at gathered places are made of: operands, and the places in these."""
+    op = found.op
+    if found.structure is not None:
+        reads = _reads(found.structure, gather).values()
+        return [(read.value, read.gather) for read in reads if read.gather is not None]
+    if op.name == "linalg.fill" or (op.name == DEFINITION.full_name and gather_of(op.attributes).inside):
+        return []
+    return [(op.operands[0], _before(op, gather))]
+
+
+def _computed(structure: OpStructure, gathered: Sequence[ir.Value], gather: Gather) -> ir.Value:
+    """An op with the body and the attributes of another one, on gathered elements of those operands that have axes."""
+    reads, known, rest = _reads(structure, gather), _known_checks(structure, gather), list(gathered)
+    inputs = [read.value if read.gather is None else rest.pop(0) for read in reads.values()]
+    op, rank = structure.op, len(gather.shape)
+    maps = [*(projection(rank, read.loops) for read in reads.values()), projection(rank, list(range(rank)))]
+    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank)
+    own = op.regions[0].blocks[0]
+    arguments = [*(own.arguments[number] for number in reads), own.arguments[-1]]
+    with op.location:
+        init = tensor.EmptyOp(list(gather.shape), ir.RankedTensorType(op.results[0].type).element_type).result
+        new = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(maps), kinds)
+    types = [argument.type for argument in arguments]
+    block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+    mapping = dict(zip(arguments, block.arguments, strict=True))
+    needed = _needed(op, known)
+    with ir.InsertionPoint(block):
+        for inner in (each.operation for each in own.operations):
+            if (chosen := _chosen(inner, known)) is not None:
+                mapping[inner.results[0]] = mapping.get(chosen, chosen)
+            elif inner in needed:
+                clone(inner, mapping)
+    for name in op.attributes:
+        if name.startswith("fuse."):
+            new.operation.attributes[name] = op.attributes[name]
+    return new.results[0]
 
 
 @dataclass(frozen=True)
@@ -166,6 +193,14 @@ def _read(structure: OpStructure, number: int, gather: Gather) -> _Read:
     places = [ir.AffineExpr.get_dim(loops.index(d)) if d in loops else nothing for d in range(rank)]
     own = ir.AffineMap.get(len(loops), 0, [substituted(expr, places) for expr in chosen])
     return _Read(operand, Gather(tuple((gather.shape[d],) for d in loops), own), tuple(loops))
+
+
+def _has_zeros_around(value: ir.Value) -> bool:
+    """Whether a value is a gathered view that leaves its source."""
+    op = defining_op(value)
+    if op is None or op.name != DEFINITION.full_name or gather_of(op.attributes).inside:
+        return False
+    return not stays_inside(gather_of(op.attributes), ir.RankedTensorType(op.operands[0].type).shape)
 
 
 def _known_checks(structure: OpStructure, gather: Gather) -> dict[ir.Value, bool]:
@@ -260,7 +295,7 @@ def _elementwise(op: ir.Operation) -> OpStructure | None:
 
 
 def _ranges(op: ir.Operation) -> Sequence[Range | None]:
-    found = ranges_of(op)
+    found = ranges_of(op, backwards=True)
     assert found is not None  # a step has been asked for
     return found
 

@@ -43,8 +43,10 @@ Value = tuple[ir.Value, Ranges]
 """A slice of a value."""
 
 
-def ranges_of(op: ir.Operation) -> Ranges | None:
-    """The ranges of a `tensor.extract_slice`; None where one is known at run time only."""
+def ranges_of(op: ir.Operation, *, backwards: bool = False) -> Ranges | None:
+    """The ranges of a `tensor.extract_slice`; None where one is known at run time only, or has its elements in the
+    opposite order, unless `backwards` asks for these too.
+    """
     offsets, sizes, steps = (
         list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
     )
@@ -52,7 +54,7 @@ def ranges_of(op: ir.Operation) -> Ranges | None:
     for start, count, step, extent in zip(offsets, sizes, steps, extents_of(op.operands[0]), strict=True):
         if (start, step) == (0, 1) and count == (_DYNAMIC if extent is None else extent):
             found.append(None)
-        elif _DYNAMIC in (start, count, step) or step < 1:
+        elif _DYNAMIC in (start, count, step) or (step < 1 and not backwards):
             return None
         else:
             found.append(Range(start, count, step))

@@ -34,6 +34,21 @@ def zeros(xp: Any, join: Join, x: Any) -> Any:
     return join([z, p, z], axis=1)
 
 
+def inner_zeros(xp: Any, join: Join, x: Any) -> Any:
+    """A part in the middle, padded on all sides with zeros."""
+    p, z = x[1:-1, 2:-2], xp.zeros_like(x[:1, 2:-2])
+    p = join([z, p, z], axis=0)
+    z = xp.zeros_like(x[:, :2])
+    return join([z, p, z], axis=1) * 2
+
+
+def mirrored(xp: Any, join: Join, x: Any) -> Any:
+    """Differences in rows that are padded with their own elements, the other way round."""
+    y = xp.exp(x)
+    p = join([xp.flip(y[:, 1:3], axis=1), y, xp.flip(y[:, -3:-1], axis=1)], axis=1)
+    return p[:, 4:] - p[:, :-4]
+
+
 def periodic(xp: Any, join: Join, x: Any) -> Any:
     """The sum of the four neighbours on a torus."""
     rows = join([x[1:], x[:1]], axis=0) + join([x[-1:], x[:-1]], axis=0)
@@ -87,6 +102,8 @@ EDGES = {
         differences,
         edges,
         zeros,
+        inner_zeros,
+        mirrored,
         periodic,
         blur,
         shifted,

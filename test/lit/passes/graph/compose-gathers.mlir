@@ -299,4 +299,90 @@ func.func @middle(%e: tensor<1xf32>, %x: tensor<8xf32>) -> tensor<6xf32> {
     linalg.yield %1 : f32
   } -> tensor<6xf32>
   return %r : tensor<6xf32>
+
+// -----
+
+// A slice may have elements in the opposite order.
+// CHECK: #[[BACKWARDS:.*]] = affine_map<(d0) -> (-(d0 + 1) + 7)>
+// CHECK-LABEL: func.func @flipped
+// REMARK: fuse-compose-gathers: applied: 1 views of elementwise results
+// CHECK-NOT: extract_slice
+// CHECK: "fuse.gathered_view"(%arg0) {basis = array<i64: 6>, map = #[[BACKWARDS]]{{.*}} : (tensor<8xf32>) -> tensor<6xf32>
+func.func @flipped(%x: tensor<8xf32>) -> tensor<6xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %s = tensor.extract_slice %y[7] [8] [-1] : tensor<8xf32> to tensor<8xf32>
+  %v = "fuse.gathered_view"(%s) {basis = array<i64: 6>, ranks = array<i64: 1>, map = affine_map<(i) -> (i + 1)>}
+      : (tensor<8xf32>) -> tensor<6xf32>
+  %f = tensor.empty() : tensor<6xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%v : tensor<6xf32>) outs(%f : tensor<6xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<6xf32>
+  return %z : tensor<6xf32>
+}
+
+// -----
+
+// A slice that begins at a place known at run time is no view of the value through a map: it is viewed itself.
+// CHECK-LABEL: func.func @anywhere
+// REMARK: fuse-compose-gathers: declined: no view of an elementwise result
+// CHECK: %[[S:.*]] = tensor.extract_slice %{{.*}}[%arg1] [7] [1]
+// CHECK: "fuse.gathered_view"(%[[S]])
+func.func @anywhere(%x: tensor<8xf32>, %n: index) -> tensor<6xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %s = tensor.extract_slice %y[%n] [7] [1] : tensor<8xf32> to tensor<7xf32>
+  %v = "fuse.gathered_view"(%s) {basis = array<i64: 6>, ranks = array<i64: 1>, map = affine_map<(i) -> (i + 1)>}
+      : (tensor<7xf32>) -> tensor<6xf32>
+  %f = tensor.empty() : tensor<6xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%v : tensor<6xf32>) outs(%f : tensor<6xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<6xf32>
+  return %z : tensor<6xf32>
+}
+
+// -----
+
+// A view of a slice that it leaves has zeros beside the slice, and not what the argument has there.
+// CHECK: #[[BOTH:.*]] = affine_map<(d0) -> (d0 - 2)>
+// CHECK-LABEL: func.func @zeros_around
+// REMARK: fuse-compose-gathers: applied: 1 views of elementwise results
+// CHECK: %[[S:.*]] = tensor.extract_slice %arg0[2] [4] [1]
+// CHECK: "fuse.gathered_view"(%[[S]]) {basis = array<i64: 8>, map = #[[BOTH]]{{.*}} : (tensor<4xf32>) -> tensor<8xf32>
+func.func @zeros_around(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %s = tensor.extract_slice %x[2] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  %u = "fuse.gathered_view"(%s) {basis = array<i64: 6>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 1)>}
+      : (tensor<4xf32>) -> tensor<6xf32>
+  %e = tensor.empty() : tensor<6xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%u : tensor<6xf32>) outs(%e : tensor<6xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<6xf32>
+  %v = "fuse.gathered_view"(%y) {basis = array<i64: 8>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 1)>}
+      : (tensor<6xf32>) -> tensor<8xf32>
+  %f = tensor.empty() : tensor<8xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%v : tensor<8xf32>) outs(%f : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  return %z : tensor<8xf32>
 }

@@ -1,0 +1,32 @@
+"""Joined, padded and shifted arrays, and what is computed of these, in any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.pairwise import some
+from tests.support.views.joined_chains import JoinedChain
+
+
+@pytest.mark.parametrize("seed", some(range(600), 40))
+def test_random_chains(seed: int) -> None:
+    chain = JoinedChain(seed)
+    found = mf.fuse(lambda *arrays: chain(mf, *arrays), target="interpret")(*chain.arrays)
+    chain.check(found)
+
+
+@pytest.mark.parametrize("seed", some(range(600, 1000), 20))
+def test_random_chains_of_contiguous_arrays(seed: int) -> None:
+    chain = JoinedChain(seed)
+
+    def traced(*arrays: Any) -> Any:
+        return chain(mf, *arrays)
+
+    module = module_at("gpu", traced, specs_of(chain.arrays))
+    chain.check(interpreter.run(module, "traced", [np.array(array, order="C") for array in chain.arrays]))
