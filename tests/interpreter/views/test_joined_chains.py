@@ -30,3 +30,19 @@ def test_random_chains_of_contiguous_arrays(seed: int) -> None:
 
     module = module_at("gpu", traced, specs_of(chain.arrays))
     chain.check(interpreter.run(module, "traced", [np.array(array, order="C") for array in chain.arrays]))
+
+
+def test_values_that_are_read_often() -> None:
+    """Each value is read three times to compute the next one: 3 to the power of 16 paths lead to the first one."""
+
+    def rolled(xp: Any, join: Any, x: Any) -> Any:
+        y = x
+        for _ in range(16):
+            y = y * 0.5 + xp.tanh(y) * y
+        return join([y[1:], y[:1]]) - y
+
+    x = np.random.default_rng(0).standard_normal(100).astype(np.float32)
+    found = mf.fuse(lambda x: rolled(mf, mf.concat, x), target="interpret")(x)
+    np.testing.assert_allclose(
+        np.asarray(found), rolled(np, np.concatenate, x.astype(np.float64)), rtol=1e-4, atol=1e-5
+    )

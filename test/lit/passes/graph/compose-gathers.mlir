@@ -299,6 +299,7 @@ func.func @middle(%e: tensor<1xf32>, %x: tensor<8xf32>) -> tensor<6xf32> {
     linalg.yield %1 : f32
   } -> tensor<6xf32>
   return %r : tensor<6xf32>
+}
 
 // -----
 
@@ -385,4 +386,47 @@ func.func @zeros_around(%x: tensor<8xf32>) -> tensor<8xf32> {
     linalg.yield %t : f32
   } -> tensor<8xf32>
   return %z : tensor<8xf32>
+}
+
+// -----
+
+// What a value is computed of twice is computed once at the places of a view.
+// CHECK-LABEL: func.func @shared
+// REMARK: fuse-compose-gathers: applied: 1 views of elementwise results
+// CHECK-COUNT-1: gathered_view
+// CHECK-NOT: gathered_view
+// CHECK-COUNT-1: math.exp
+// CHECK-NOT: math.exp
+// CHECK: return
+func.func @shared(%x: tensor<8xf32>) -> tensor<7xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%y : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = math.tanh %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %u = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>, affine_map<(p) -> (p)>],
+                       iterator_types = ["parallel"]}
+      ins(%y, %t : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %m = arith.mulf %a, %b : f32
+    linalg.yield %m : f32
+  } -> tensor<8xf32>
+  %v = "fuse.gathered_view"(%u) {basis = array<i64: 7>, ranks = array<i64: 1>, map = affine_map<(i) -> (i + 1)>}
+      : (tensor<8xf32>) -> tensor<7xf32>
+  %f = tensor.empty() : tensor<7xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%v : tensor<7xf32>) outs(%f : tensor<7xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t2 = arith.addf %a, %a : f32
+    linalg.yield %t2 : f32
+  } -> tensor<7xf32>
+  return %z : tensor<7xf32>
 }
