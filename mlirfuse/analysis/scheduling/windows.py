@@ -15,6 +15,7 @@ from mlirfuse.dialect.gathered_view import Gather, gather_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands, single_dim
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.strides import row_major
 
 Place = tuple[int, int | Fraction, int]
 """A dimension of a view, the step along an axis of the source to the next one, and the first one's index. A step is
@@ -181,7 +182,7 @@ def inside_share(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) ->
     """The share of the elements of a gathered view with these attributes that are inside of its source, by the axes
     along which it is shifted alone, as a part of joined arrays is; 1 of other views.
     """
-    gather, share = _undivided(known), 1.0
+    gather, share = _undivided(known, strided=True), 1.0
     if gather is None:
         return share
     for expr, extent in zip(gather.map.results, source.shape, strict=True):
@@ -193,13 +194,17 @@ def inside_share(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) ->
     return share
 
 
-def _undivided(known: dict[str, ir.Attribute]) -> Gather | None:
+def _undivided(known: dict[str, ir.Attribute], *, strided: bool = False) -> Gather | None:
     """The gathered view of an argument with these attributes whose dimensions are undivided indices; None for any other
-    argument.
+    argument, and for views of arrays that are not contiguous, unless `strided` asks for these too.
     """
-    if GATHER not in known or "strides" in ir.DictAttr(known[GATHER]):
+    if GATHER not in known:
         return None
-    gather = gather_of(ir.DictAttr(known[GATHER]))
+    entries = ir.DictAttr(known[GATHER])
+    shape = ir.RankedTensorType(ir.TypeAttr(entries["source"]).value).shape
+    if not strided and "strides" in entries and list(ir.DenseI64ArrayAttr(entries["strides"])) != row_major(shape):
+        return None
+    gather = gather_of(entries)
     return None if gather.joins_components or gather.inside else gather
 
 

@@ -118,7 +118,7 @@ def _through_slices(function: ir.Operation) -> int:
         slice_, gather = defining_op(view.operands[0]), gather_of(view.attributes)
         if slice_ is None or slice_.name != SLICE or gather.inside or OPERATION in slice_.attributes:
             continue
-        if GatheredOps().step(slice_.operands[0]) is not None:  # which may be computed where it is read
+        if _is_computed(slice_.operands[0]):  # which may be computed where it is read
             continue
         checks, step = _checks_of(view), GatheredOps().step(slice_.results[0])
         inside = stays_inside(gather, ir.RankedTensorType(slice_.results[0].type).shape)
@@ -133,6 +133,15 @@ def _through_slices(function: ir.Operation) -> int:
     if count:
         erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
     return count
+
+
+def _is_computed(value: ir.Value) -> bool:
+    """Whether elements of a value, or of what it is a slice or a reshape of, can be computed at gathered places."""
+    step = GatheredOps().step(value)
+    if step is None:
+        return False
+    is_view = is_host_view(step.op) and step.op.name.startswith("tensor.")
+    return _is_computed(step.op.operands[0]) if is_view else True
 
 
 def _base(value: ir.Value, gathered: GatheredOps) -> ir.Value:
