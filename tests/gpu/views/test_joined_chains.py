@@ -28,6 +28,12 @@ def test_random_chains_of_large_arrays(seed: int) -> None:
     chain.check(_called(chain))
 
 
+@pytest.mark.parametrize("seed", range(2000, 2030))
+def test_random_chains_of_narrow_elements(seed: int) -> None:
+    chain = JoinedChain(seed, LARGE, 2_000_000, ["int8", "bool"])
+    chain.check(_called(chain))
+
+
 def _called(chain: JoinedChain) -> list[np.ndarray]:
     arrays = [_on_gpu(array) for array in chain.arrays]
     found = mf.fuse(lambda *arrays: chain(mf, *arrays))(*arrays)

@@ -13,6 +13,9 @@ from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.pairwise import some
 from tests.support.views.joined_chains import JoinedChain
 
+WIDE = [1, 2, 8, 16, 33, 64, 127, 128, 129, 256, 1025]
+"""Extents around accesses of bytes, and tiles."""
+
 
 @pytest.mark.parametrize("seed", some(range(600), 40))
 def test_random_chains(seed: int) -> None:
@@ -30,6 +33,12 @@ def test_random_chains_of_contiguous_arrays(seed: int) -> None:
 
     module = module_at("gpu", traced, specs_of(chain.arrays))
     chain.check(interpreter.run(module, "traced", [np.array(array, order="C") for array in chain.arrays]))
+
+
+@pytest.mark.parametrize("seed", some(range(1000, 1100), 8))
+def test_random_chains_of_narrow_elements(seed: int) -> None:
+    chain = JoinedChain(seed, WIDE, 40_000, ["int8", "bool"])
+    chain.check(mf.fuse(lambda *arrays: chain(mf, *arrays), target="interpret")(*chain.arrays))
 
 
 def test_values_that_are_read_often() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16]
 CONSTANTS = [0.0, 0.0, 0.0, 1.0, -0.0, 2.5, float("inf"), -1.0]
+DTYPES = ["float32"] * 6 + ["float64", "int32", "int8", "bool"]
 MOST_ELEMENTS = 20_000
 
 Step = Callable[[Any, list[Any]], Any]
@@ -22,6 +23,7 @@ class JoinedChain:
         seed: of its random numbers.
         extents: of its arrays.
         most: elements of a value, at most.
+        dtypes: of which one is drawn for all values.
 
     Attributes:
         dtype: of all values.
@@ -30,9 +32,15 @@ class JoinedChain:
         results: the numbers of those that it returns.
     """
 
-    def __init__(self, seed: int, extents: Sequence[int] = EXTENTS, most: int = MOST_ELEMENTS):
+    def __init__(
+        self,
+        seed: int,
+        extents: Sequence[int] = EXTENTS,
+        most: int = MOST_ELEMENTS,
+        dtypes: Sequence[str] = DTYPES,
+    ):
         self.rng = np.random.default_rng(seed)
-        self.dtype = np.dtype(str(self.rng.choice(["float32"] * 6 + ["float64", "int32", "int8", "bool"])))
+        self.dtype = np.dtype(str(self.rng.choice(dtypes)))
         shape = [int(n) for n in self.rng.choice(extents, size=self.rng.integers(1, 4))]
         while np.prod(shape) > most:
             shape.pop()

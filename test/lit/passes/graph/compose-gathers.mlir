@@ -430,3 +430,43 @@ func.func @shared(%x: tensor<8xf32>) -> tensor<7xf32> {
   } -> tensor<7xf32>
   return %z : tensor<7xf32>
 }
+
+// -----
+
+// A check is of the array that is sliced, and what is composed is not in memory for it.
+// CHECK-LABEL: func.func @behind_slices
+// REMARK: fuse-compose-gathers: applied: 1 views of elementwise results
+// CHECK: "fuse.gathered_view"(%arg0) {basis = array<i64: 6>, inside = array<i64: 4>, {{.*}} : (tensor<3xf32>) -> tensor<6xi1>
+// CHECK-NOT: tensor<4xf32>
+// CHECK: return
+func.func @behind_slices(%x: tensor<3xf32>) -> tensor<6xf32> {
+  %s = tensor.extract_slice %x[1] [1] [1] : tensor<3xf32> to tensor<1xf32>
+  %e0 = tensor.empty() : tensor<f32>
+  %r = linalg.generic {indexing_maps = [affine_map<() -> (0)>, affine_map<() -> ()>], iterator_types = []}
+      ins(%s : tensor<1xf32>) outs(%e0 : tensor<f32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  %e = tensor.empty() : tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(p) -> ()>, affine_map<(p) -> (p)>], iterator_types = ["parallel"]}
+      ins(%r : tensor<f32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4xf32>
+  %v = "fuse.gathered_view"(%y) {basis = array<i64: 6>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 1)>}
+      : (tensor<4xf32>) -> tensor<6xf32>
+  %c = "fuse.gathered_view"(%y) {inside = array<i64: 4>, basis = array<i64: 6>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 1)>}
+      : (tensor<4xf32>) -> tensor<6xi1>
+  %f = tensor.empty() : tensor<6xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+      ins(%v, %c : tensor<6xf32>, tensor<6xi1>) outs(%f : tensor<6xf32>) {
+  ^bb0(%a: f32, %p: i1, %out: f32):
+    %one = arith.constant 1.0 : f32
+    %t = arith.select %p, %a, %one : f32
+    linalg.yield %t : f32
+  } -> tensor<6xf32>
+  return %z : tensor<6xf32>
+}
