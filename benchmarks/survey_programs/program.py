@@ -102,7 +102,7 @@ class Program:
 
     def product_dtype(self) -> str:
         """The dtype of the operands of its matrix products, for the rate of the tensor cores; "" without products."""
-        matrices = (a for a in self.arguments() if len(a.shape) > 1)
+        matrices = (a for a in self.arguments() if len(a.shape) > 1 and a.dtype != "bool")
         return min(matrices, key=lambda a: a.nbytes / a.elements).dtype if self.flops else ""
 
 

@@ -52,7 +52,7 @@ def plain_triangle(xp: Any, a: Any, b: Any) -> Any:
     return xp.einsum("ikc,jkc->ijc", a, b)
 
 
-def good_triangle(xp: Any, a: Any, b: Any) -> Any:
+def triangle_of_planes(xp: Any, a: Any, b: Any) -> Any:
     return xp.einsum("cik,cjk->ijc", a, b)
 
 
@@ -246,10 +246,6 @@ def rwkv_mix(xp: Any, x: Any, last: Any, mk: Any, mv: Any, mr: Any, wk: Any, wv:
 def fake_quant(xp: Any, x: Any) -> Any:
     s = xp.max(xp.abs(x), axis=1, keepdims=True) / 127.0 + 1e-8
     return xp.clip(xp.round(x / s), -127.0, 127.0) * s
-
-
-def int8_linear(xp: Any, x: Any, w: Any, sx: Any, sw: Any, b: Any) -> Any:
-    return _narrow(xp, _wide(xp, xp.matmul(x, w, dtype=xp.int32)) * sx * sw + b)
 
 
 def quant_linear(xp: Any, x: Any, w: Any, sw: Any) -> Any:

@@ -75,8 +75,11 @@ def _models() -> Iterator[Program]:
     yield from sized(d, m.causal_mean, "x:bf16[N,T,C] mask:f32+[N,T]", "N=64 T=512 C=1024")
     yield from sized(d, m.layer_scale_pool, "x:bf16[N,H,W,C] g:f32[C]", "N=128 H=14 W=14 C=768")
     yield from sized(d, m.moe_combine, "y:bf16[T,K,C] w:f32[T,K]", "T=16384 K=8 C=2048")
+    yield from sized(
+        d, m.triangle_out, "z:bf16[I,K,C] gz:bf16[I,K,C] w:bf16[I,K,C] gw:bf16[I,K,C]", PAIRS, flops="2*I*I*K*C"
+    )
     yield from sized(d, m.plain_triangle, "a:bf16[I,K,C] b:bf16[I,K,C]", PAIRS, flops="2*I*I*K*C")
-    yield from sized(d, m.good_triangle, "a:bf16[C,I,K] b:bf16[C,I,K]", PAIRS, flops="2*I*I*K*C")
+    yield from sized(d, m.triangle_of_planes, "a:bf16[C,I,K] b:bf16[C,I,K]", PAIRS, flops="2*I*I*K*C")
     yield from sized(d, m.triangle_norm, "a:bf16[I,K,C] b:bf16[I,K,C] w:f32[C]", PAIRS, flops="2*I*I*K*C")
     yield from sized(d, m.norm_project, "x:bf16[M,K] g:f32[K] w:bf16[K,N]", "M=2048 K=4096 N=1024", flops="2*M*N*K")
     yield from sized(d, m.cosine_matrix, "x:bf16[M,K] y:bf16[N,K]", "M=4096 N=4096 K=512", flops="2*M*N*K")
@@ -94,6 +97,55 @@ def _models() -> Iterator[Program]:
     yield from sized(d, m.quant_linear, "x:bf16[M,K] w:i8[K,N] sw:f32[N]", "M=2048 N=4096 K=4096", flops="2*M*N*K")
     yield from sized(d, m.interaction, "e:bf16[B,F,D]", "B=8192 F=27 D=128", flops="2*B*F*F*D")
     yield from sized(d, m.token_stats, "x:bf16[N,T,C] mask:bool[N,T]", "N=64 T=512 C=1024")
+    yield from sized(
+        d, m.score_matmul_mask, "q:bf16[B,T,D] k:bf16[B,T,D] m:bool[T,T]", "B=64 T=1024 D=64", flops="2*B*T*T*D"
+    )
+    yield from sized(
+        d, m.attention, "q:bf16[B,T,D] k:bf16[B,T,D] v:bf16[B,T,D] mask:f32[T,T]", "B=64 T=512 D=64", flops="4*B*T*T*D"
+    )
+    yield from sized(
+        d,
+        m.lstm_cell,
+        "x:bf16[B,I] h:bf16[B,N] c:f32[B,N] w:bf16[I,4*N] u:bf16[N,4*N] b:f32[4*N]",
+        "B=512 I=1024 N=1024",
+        flops="8*B*N*(I+N)",
+    )
+    yield from sized(
+        d,
+        m.mlp,
+        "x:bf16[M,K] w1:bf16[K,H] b1:f32[H] w2:bf16[H,N] b2:f32[N]",
+        "M=4096 K=1024 H=4096 N=1024",
+        flops="2*M*H*(K+N)",
+    )
+    yield from sized(
+        d, m.lora, "x:bf16[M,K] w:bf16[K,N] a:bf16[K,16] b:bf16[16,N]", "M=4096 K=4096 N=4096", flops="2*M*N*K"
+    )
+    yield from sized(
+        d, m.linear_attention, "q:f32[B,T,D] k:f32[B,T,D] v:f32[B,T,D]", "B=64 T=1024 D=64", flops="4*B*T*D*D"
+    )
+    yield from sized(
+        d, m.swiglu_mlp, "x:bf16[M,K] w1:bf16[K,H] w3:bf16[K,H] w2:bf16[H,K]", "M=2048 K=2048 H=5632", flops="6*M*H*K"
+    )
+    yield from sized(
+        d,
+        m.rwkv_mix,
+        "x:bf16[N,T,C] last:bf16[N,C] mk:f32[C] mv:f32[C] mr:f32[C] wk:bf16[C,C] wv:bf16[C,C] wr:bf16[C,C]",
+        "N=4 T=1024 C=2048",
+        flops="6*N*T*C*C",
+    )
+    yield from sized(
+        d,
+        m.path_features,
+        "a:bf16[B,I,D] b:bf16[B,I,D] w:bf16[D,D]",
+        "B=32 I=512 D=256",
+        flops="2*B*I*D*D+2*B*I*I*D",
+    )
+    yield from sized(
+        d,
+        m.bn_relu_backward,
+        "x:f32[N,H,W,C] dy:f32[N,H,W,C] w:f32[C] b:f32[C] mean:f32[C] rstd:f32+[C]",
+        "N=64 H=28 W=28 C=256",
+    )
 
 
 def _learning() -> Iterator[Program]:
@@ -145,6 +197,13 @@ def _learning() -> Iterator[Program]:
 def _geometry() -> Iterator[Program]:
     d = "unseen geometry"
     yield from sized(d, q.complex_mul, "a:f32[R,C,2] b:f32[R,C,2]", "R=4096 C=2048")
+    yield from sized(
+        d,
+        q.complex_matmul,
+        "ar:bf16[M,K] ai:bf16[M,K] br:bf16[K,N] bi:bf16[K,N]",
+        "M=2048 K=2048 N=2048",
+        flops="8*M*N*K",
+    )
     yield from sized(d, q.quaternion, "q:f32[N,4] v:f32[N,3]", "N=4194304")
     yield from sized(d, q.kalman, "f:f32[N,4,4] p:f32[N,4,4] q:f32[4,4]", "N=262144")
     yield from sized(d, q.rotate, "r:f32[N,3,3] v:f32[N,3]", "N=2097152")
