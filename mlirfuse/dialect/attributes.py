@@ -124,7 +124,7 @@ SPLIT_KERNELS = declare(
 _TRIED, _TRIED_BY = "Schedules tried, with the assembler's reports, by kernel.", "passes/kernels/schedule_attempts"
 ATTEMPTS = declare("attempts", DICTIONARY, _HOST, _TRIED, set_by=_TRIED_BY, read_by=_TRIED_BY)
 _ROWS = "A sum of products is a reduction over rows."
-BY_ROWS = declare("by_rows", UNIT, _ANY, _ROWS, set_by="fuse-permute-operands", read_by="analysis/contractions")
+BY_ROWS = declare("by_rows", UNIT, _ANY, _ROWS, set_by="passes/fusion/order_choice", read_by="analysis/contractions")
 _SUMMED = "A factor of an einsum's products is summed over indices that no other factor has, before it is multiplied."
 FACTOR_SUM = declare("factor_sum", UNIT, _ANY, _SUMMED, set_by="builder", read_by="fuse-factor-sums")
 PRECISION = declare(

@@ -31,6 +31,7 @@ from mlirfuse.analysis.scheduling.windows import (
 )
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
+from mlirfuse.dialect.gathered_view import gather_of
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 
@@ -134,10 +135,17 @@ class ArrayViews:
         return set(found) if sum(found.values()) < 1 / 2 else set()
 
     def _is_large(self, value: ir.Value) -> bool:
-        """Whether most elements of a view are inside of its source, as those of an edge beside a joined array are not,
-        which threads in its place alone read.
+        """Whether a view is a window: every one where nothing is joined, however padded; of joined arrays those of
+        which most elements are inside of their source: an edge's are not, and only threads in its place read them.
         """
-        return GATHER not in self._attributes[value] or self.inside(value) > 0.5
+        if GATHER not in self._attributes[value] or not any(map(is_check, self._attributes.values())):
+            return True
+        return self.inside(value) > 0.5
+
+
+def is_check(known: Attributes) -> bool:
+    """Whether an argument with these attributes says which elements are inside of an array."""
+    return GATHER in known and gather_of(ir.DictAttr(known[GATHER])).inside is not None
 
 
 def is_component(value: ir.Value, known: Attributes) -> bool:

@@ -15,7 +15,7 @@ from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.scheduling.array_accesses import array_access
-from mlirfuse.analysis.scheduling.array_views import ArrayViews
+from mlirfuse.analysis.scheduling.array_views import ArrayViews, is_check
 from mlirfuse.analysis.scheduling.grid_persistent_problem import grid_persistent_problem
 from mlirfuse.analysis.scheduling.instructions import (
     pass_instructions,
@@ -26,7 +26,6 @@ from mlirfuse.analysis.scheduling.live import live_bytes
 from mlirfuse.analysis.scheduling.windows import components_access
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
-from mlirfuse.dialect.gathered_view import gather_of
 from mlirfuse.dialect.scatter import interleaved_step, scatter_of, sources_of
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
@@ -77,7 +76,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         grid_persistent=grid_persistent,
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
         arrays=tuple(o.access for o in operands),
-        checks=sum(map(_is_check, argument_attributes(kernel))),
+        checks=sum(map(is_check, argument_attributes(kernel))),
         instructions=work.once.plain,
         shared_instructions=shared_instructions(space, structures),
         sliding_instructions=sliding_instructions(space, structures) if shared else (0.0, 0.0),
@@ -247,11 +246,6 @@ class _Operand:
                     self.alignment = gcd(self.alignment, inner * self.element_bytes)
 
 
-def _is_check(known: Mapping[str, ir.Attribute]) -> bool:
-    """Whether an argument with these attributes says which elements are inside of an array."""
-    return GATHER in known and gather_of(ir.DictAttr(known[GATHER])).inside is not None
-
-
 def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]:
     attributes = dict(zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=True))
     views = ArrayViews(kernel, space, attributes)
@@ -261,7 +255,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         if value not in attributes or not isinstance(value.type, ir.RankedTensorType) or (value, axes) in seen:
             continue
         seen.add((value, axes))
-        if value in edges or _is_check(attributes[value]):  # checks are in no memory
+        if value in edges or is_check(attributes[value]):  # checks are in no memory
             continue
         strides = attributes[value].get(STRIDES)
         align = attributes[value].get(ALIGN)
