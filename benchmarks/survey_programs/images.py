@@ -5,38 +5,36 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def _wide(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.float32)
+from survey_programs.formulas import wide
 
 
 def camera_to_network(xp: Any, x: Any, mean: Any, scale: Any) -> Any:
     """Bytes (images, height, width, 3) to normalised planes."""
-    y = (_wide(xp, x) + 128.0 - mean) * scale
+    y = (wide(xp, x) + 128.0 - mean) * scale
     return xp.astype(xp.permute_dims(y, (0, 3, 1, 2)), xp.bfloat16)
 
 
 def normalise_planes(xp: Any, x: Any, mean: Any, scale: Any) -> Any:
-    return xp.astype((_wide(xp, x) - mean[:, None]) * scale[:, None], xp.bfloat16)
+    return xp.astype((wide(xp, x) - mean[:, None]) * scale[:, None], xp.bfloat16)
 
 
 def network_to_camera(xp: Any, y: Any) -> Any:
-    h = xp.clip(_wide(xp, y) * 127.5, -128.0, 127.0)
+    h = xp.clip(wide(xp, y) * 127.5, -128.0, 127.0)
     return xp.astype(xp.round(xp.permute_dims(h, (0, 2, 3, 1))), xp.int8)
 
 
 def grey(xp: Any, x: Any, w: Any) -> Any:
     """(pixels, 3) by three weights."""
-    return xp.sum(_wide(xp, x) * w, axis=-1)
+    return xp.sum(wide(xp, x) * w, axis=-1)
 
 
 def grey_planes(xp: Any, x: Any, w: Any) -> Any:
-    return xp.astype(xp.sum(_wide(xp, x) * w[:, None], axis=1), xp.bfloat16)
+    return xp.astype(xp.sum(wide(xp, x) * w[:, None], axis=1), xp.bfloat16)
 
 
 def colour_matrix(xp: Any, x: Any, m: Any) -> Any:
     """(images, 3, pixels) by a matrix of 3 x 3, as a sum."""
-    return xp.astype(xp.sum(_wide(xp, x)[:, None, :, :] * m[:, :, None], axis=2), xp.bfloat16)
+    return xp.astype(xp.sum(wide(xp, x)[:, None, :, :] * m[:, :, None], axis=2), xp.bfloat16)
 
 
 def gamma(xp: Any, x: Any) -> Any:
@@ -45,19 +43,19 @@ def gamma(xp: Any, x: Any) -> Any:
 
 def contrast(xp: Any, x: Any, factor: Any) -> Any:
     """Around each image's mean: (images, 3, pixels)."""
-    h = _wide(xp, x)
+    h = wide(xp, x)
     mean = xp.mean(h, axis=(1, 2), keepdims=True)
     return xp.astype(xp.clip((h - mean) * factor[:, None, None] + mean, -3.0, 3.0), xp.bfloat16)
 
 
 def blend(xp: Any, below: Any, above: Any, alpha: Any) -> Any:
     """(images, 3, pixels), and alphas (images, 1, pixels)."""
-    a = _wide(xp, alpha)
-    return xp.astype(_wide(xp, above) * a + _wide(xp, below) * (1.0 - a), xp.bfloat16)
+    a = wide(xp, alpha)
+    return xp.astype(wide(xp, above) * a + wide(xp, below) * (1.0 - a), xp.bfloat16)
 
 
 def vignette(xp: Any, x: Any, vertical: Any, horizontal: Any) -> Any:
-    return xp.astype(_wide(xp, x) * vertical[:, None] * horizontal, xp.bfloat16)
+    return xp.astype(wide(xp, x) * vertical[:, None] * horizontal, xp.bfloat16)
 
 
 def tone_map(xp: Any, x: Any) -> Any:
@@ -69,7 +67,7 @@ def tone_map(xp: Any, x: Any) -> Any:
 
 def block_similarity(xp: Any, x: Any, y: Any) -> Any:
     """SSIM of blocks of 8 x 8: (images, height / 8, 8, width / 8, 8)."""
-    a, b, axes = _wide(xp, x), _wide(xp, y), (2, 4)
+    a, b, axes = wide(xp, x), wide(xp, y), (2, 4)
     ma, mb = xp.mean(a, axis=axes), xp.mean(b, axis=axes)
     va, vb = xp.mean(a * a, axis=axes) - ma * ma, xp.mean(b * b, axis=axes) - mb * mb
     cov = xp.mean(a * b, axis=axes) - ma * mb
@@ -78,7 +76,7 @@ def block_similarity(xp: Any, x: Any, y: Any) -> Any:
 
 def box_downsample(xp: Any, x: Any) -> Any:
     """(images, height / 4, 4, width / 4, 4, 3)."""
-    return xp.mean(_wide(xp, x), axis=(2, 4))
+    return xp.mean(wide(xp, x), axis=(2, 4))
 
 
 def patches(xp: Any, x: Any) -> Any:
@@ -140,7 +138,7 @@ def scale_and_shift(xp: Any, x: Any, row: Any, column: Any) -> Any:
 
 def mixed_types(xp: Any, x: Any, y: Any, z: Any) -> Any:
     """bfloat16, float32 and int8 in, two types out."""
-    h = _wide(xp, x) * y + _wide(xp, z)
+    h = wide(xp, x) * y + wide(xp, z)
     return h, xp.astype(h, xp.bfloat16)
 
 

@@ -6,14 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from survey_programs.formulas import wide
 from survey_programs.program import Program, sized
 
 EPSILON = 1e-5
 SPACE = (2, 3)
-
-
-def _wide(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.float32)
 
 
 def _by_channel(x: Any) -> Any:
@@ -28,18 +25,18 @@ def _normalised(xp: Any, h: Any, axes: Any) -> tuple[Any, Any, Any]:
 
 
 def scale_shift_relu(xp: Any, x: Any, scale: Any, shift: Any) -> Any:
-    y = _wide(xp, x) * _by_channel(scale) + _by_channel(shift)
+    y = wide(xp, x) * _by_channel(scale) + _by_channel(shift)
     return xp.astype(xp.maximum(y, 0.0), xp.bfloat16)
 
 
 def batch_norm_planes(xp: Any, x: Any, w: Any, b: Any) -> Any:
-    y, mean, rstd = _normalised(xp, _wide(xp, x), (0, 2, 3))
+    y, mean, rstd = _normalised(xp, wide(xp, x), (0, 2, 3))
     return xp.astype(y * _by_channel(w) + _by_channel(b), xp.bfloat16), mean, rstd
 
 
 def batch_norm_planes_backward(xp: Any, dy: Any, x: Any, w: Any, mean: Any, rstd: Any) -> Any:
     axes = (0, 2, 3)
-    g, n = _wide(xp, dy), (_wide(xp, x) - _by_channel(mean)) * _by_channel(rstd)
+    g, n = wide(xp, dy), (wide(xp, x) - _by_channel(mean)) * _by_channel(rstd)
     dw, db = xp.mean(g * n, axis=axes, keepdims=True), xp.mean(g, axis=axes, keepdims=True)
     dx = _by_channel(w) * _by_channel(rstd) * (g - db - n * dw)
     return xp.astype(dx, xp.bfloat16), dw, db
@@ -50,11 +47,11 @@ def bias_residual_relu(xp: Any, x: Any, r: Any, b: Any) -> Any:
 
 
 def gated_channels(xp: Any, x: Any, gate: Any) -> Any:
-    return xp.astype(_wide(xp, x) * xp.sigmoid(gate), xp.bfloat16)
+    return xp.astype(wide(xp, x) * xp.sigmoid(gate), xp.bfloat16)
 
 
 def global_average(xp: Any, x: Any) -> Any:
-    return xp.astype(xp.mean(_wide(xp, x), axis=SPACE), xp.bfloat16)
+    return xp.astype(xp.mean(wide(xp, x), axis=SPACE), xp.bfloat16)
 
 
 def layer_scale(xp: Any, x: Any, r: Any, gamma: Any) -> Any:
@@ -62,13 +59,13 @@ def layer_scale(xp: Any, x: Any, r: Any, gamma: Any) -> Any:
 
 
 def group_norm_planes(xp: Any, x: Any, w: Any, b: Any) -> Any:
-    y, _, _ = _normalised(xp, _wide(xp, x), (2, 3, 4))
+    y, _, _ = _normalised(xp, wide(xp, x), (2, 3, 4))
     return xp.astype(y * w[..., None, None] + b[..., None, None], xp.bfloat16)
 
 
 def channel_norm(xp: Any, x: Any, w: Any, b: Any) -> Any:
     """ConvNeXt's normalisation over the channels of each pixel."""
-    y, _, _ = _normalised(xp, _wide(xp, x), 1)
+    y, _, _ = _normalised(xp, wide(xp, x), 1)
     return xp.astype(y * _by_channel(w) + _by_channel(b), xp.bfloat16)
 
 
@@ -78,14 +75,14 @@ def class_probabilities(xp: Any, x: Any) -> Any:
 
 
 def attention_map(xp: Any, x: Any) -> Any:
-    h = _wide(xp, x)
+    h = wide(xp, x)
     e = xp.exp(h - xp.max(h, axis=SPACE, keepdims=True))
     return xp.astype(e / xp.sum(e, axis=SPACE, keepdims=True), xp.bfloat16)
 
 
 def window_attention(xp: Any, scores: Any, bias: Any) -> Any:
     """Swin's probabilities within windows of 7 by 7 pixels, with a bias for each head and pair of pixels."""
-    h = _wide(xp, scores) + bias
+    h = wide(xp, scores) + bias
     e = xp.exp(h - xp.max(h, axis=-1, keepdims=True))
     return xp.astype(e / xp.sum(e, axis=-1, keepdims=True), xp.bfloat16)
 
@@ -104,7 +101,7 @@ def dice(xp: Any, p: Any, t: Any) -> Any:
 
 
 def average_frames(xp: Any, x: Any) -> Any:
-    return xp.astype(xp.mean(_wide(xp, x), axis=2), xp.bfloat16)
+    return xp.astype(xp.mean(wide(xp, x), axis=2), xp.bfloat16)
 
 
 def planes() -> Iterator[Program]:

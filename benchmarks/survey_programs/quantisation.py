@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from survey_programs.formulas import wide
+
 LEAST = 1e-8
-
-
-def _wide(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.float32)
 
 
 def _bytes(xp: Any, h: Any, axis: Any) -> Any:
@@ -24,66 +22,66 @@ def _float8(xp: Any, h: Any, axis: Any) -> Any:
 
 
 def int8_by_tensor(xp: Any, x: Any) -> Any:
-    return _bytes(xp, _wide(xp, x), None)
+    return _bytes(xp, wide(xp, x), None)
 
 
 def int8_by_row(xp: Any, x: Any) -> Any:
-    return _bytes(xp, _wide(xp, x), -1)
+    return _bytes(xp, wide(xp, x), -1)
 
 
 def int8_by_column(xp: Any, x: Any) -> Any:
-    return _bytes(xp, _wide(xp, x), 0)
+    return _bytes(xp, wide(xp, x), 0)
 
 
 def int8_by_block(xp: Any, x: Any) -> Any:
     """(rows, blocks, block)."""
-    return _bytes(xp, _wide(xp, x), -1)
+    return _bytes(xp, wide(xp, x), -1)
 
 
 def int8_asymmetric_by_row(xp: Any, x: Any) -> Any:
-    h = _wide(xp, x)
+    h = wide(xp, x)
     low, high = xp.min(h, axis=-1, keepdims=True), xp.max(h, axis=-1, keepdims=True)
     scale = (high - low) / 255.0
     return xp.astype(xp.round((h - low) / scale) - 128.0, xp.int8), scale, low
 
 
 def float8_by_tensor(xp: Any, x: Any) -> Any:
-    return _float8(xp, _wide(xp, x), None)
+    return _float8(xp, wide(xp, x), None)
 
 
 def float8_by_row(xp: Any, x: Any) -> Any:
-    return _float8(xp, _wide(xp, x), -1)
+    return _float8(xp, wide(xp, x), -1)
 
 
 def float8_by_column(xp: Any, x: Any) -> Any:
-    return _float8(xp, _wide(xp, x), 0)
+    return _float8(xp, wide(xp, x), 0)
 
 
 def float8_by_block(xp: Any, x: Any) -> Any:
     """(rows, blocks, block)."""
-    return _float8(xp, _wide(xp, x), -1)
+    return _float8(xp, wide(xp, x), -1)
 
 
 def float8_by_square(xp: Any, x: Any) -> Any:
     """Weights (rows, 128, columns, 128) by squares of 128."""
-    return _float8(xp, _wide(xp, x), (1, 3))
+    return _float8(xp, wide(xp, x), (1, 3))
 
 
 def float8_known_scale(xp: Any, x: Any, scale: Any) -> Any:
     """By the last step's scale, with this step's maximum for the next: (1) arrays."""
-    h = _wide(xp, x)
+    h = wide(xp, x)
     return xp.astype(h * scale, xp.float8_e4m3fn), xp.max(xp.abs(h))
 
 
 def float8_both_ways(xp: Any, x: Any, scale: Any) -> Any:
     """And transposed, for the two products of a backward pass; a transpose of the first result would be a view."""
     turned = xp.permute_dims(x, (1, 0))
-    return tuple(xp.astype(_wide(xp, y) * scale, xp.float8_e4m3fn) for y in (x, turned))
+    return tuple(xp.astype(wide(xp, y) * scale, xp.float8_e4m3fn) for y in (x, turned))
 
 
 def power_of_two_blocks(xp: Any, x: Any) -> Any:
     """Blocks of 32 by powers of two, as microscaled formats have them, in E5M2."""
-    h = _wide(xp, x)
+    h = wide(xp, x)
     most = xp.maximum(xp.max(xp.abs(h), axis=-1, keepdims=True), LEAST)
     scale = xp.exp2(xp.floor(xp.log2(most)) - 15.0)
     return xp.astype(h / scale, xp.float8_e5m2), scale
@@ -91,35 +89,35 @@ def power_of_two_blocks(xp: Any, x: Any) -> Any:
 
 def dequantised(xp: Any, q: Any, scale: Any) -> Any:
     """By tensor, row, column or block, as scale's shape says."""
-    return xp.astype(_wide(xp, q) * scale, xp.bfloat16)
+    return xp.astype(wide(xp, q) * scale, xp.bfloat16)
 
 
 def dequantised_asymmetric(xp: Any, q: Any, scale: Any, zero: Any) -> Any:
-    return xp.astype((_wide(xp, q) - zero) * scale, xp.bfloat16)
+    return xp.astype((wide(xp, q) - zero) * scale, xp.bfloat16)
 
 
 def gelu_int8(xp: Any, x: Any, b: Any) -> Any:
-    h = _wide(xp, x) + b
+    h = wide(xp, x) + b
     return _bytes(xp, h * xp.sigmoid(1.702 * h), -1)
 
 
 def fake_quantised(xp: Any, x: Any) -> Any:
     """Rounded to 4 bits a row, in the array's own type."""
-    h = _wide(xp, x)
+    h = wide(xp, x)
     scale = xp.max(xp.abs(h), axis=-1, keepdims=True) / 7.0
     return xp.astype(xp.clip(xp.round(h / scale), -7.0, 7.0) * scale, xp.bfloat16)
 
 
 def straight_through_backward(xp: Any, dy: Any, x: Any, limit: Any) -> Any:
     """Gradients of what was not clipped, and of each column's limit."""
-    g, h = _wide(xp, dy), _wide(xp, x)
+    g, h = wide(xp, dy), wide(xp, x)
     inside = xp.abs(h) <= limit
     return xp.astype(xp.where(inside, g, 0.0), xp.bfloat16), xp.sum(xp.where(inside, 0.0, g * xp.sign(h)), axis=0)
 
 
 def cache_entry(xp: Any, k: Any, v: Any) -> Any:
     """Keys and values (tokens, heads, channels) for a cache in int8."""
-    return *_bytes(xp, _wide(xp, k), -1), *_bytes(xp, _wide(xp, v), -1)
+    return *_bytes(xp, wide(xp, k), -1), *_bytes(xp, wide(xp, v), -1)
 
 
 def weight_only_int8(xp: Any, x: Any, w: Any, scale: Any) -> Any:
@@ -130,7 +128,7 @@ def weight_only_int8(xp: Any, x: Any, w: Any, scale: Any) -> Any:
 def weight_only_blocks(xp: Any, x: Any, w: Any, scale: Any) -> Any:
     """Weights (N, blocks, 128) with a scale a block."""
     n, blocks, block = w.shape
-    dense = xp.reshape(xp.astype(_wide(xp, w) * scale, xp.bfloat16), (n, blocks * block))
+    dense = xp.reshape(xp.astype(wide(xp, w) * scale, xp.bfloat16), (n, blocks * block))
     return x @ dense.mT
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def _wide(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.float32)
+from survey_programs.formulas import wide
 
 
 def _centred(xp: Any, x: Any, axis: Any) -> Any:
@@ -15,7 +13,7 @@ def _centred(xp: Any, x: Any, axis: Any) -> Any:
 
 
 def covariance(xp: Any, x: Any) -> Any:
-    d = xp.astype(_centred(xp, _wide(xp, x), 0), xp.bfloat16)
+    d = xp.astype(_centred(xp, wide(xp, x), 0), xp.bfloat16)
     return xp.matmul(d.mT, d, dtype=xp.float32) / x.shape[0]
 
 
@@ -25,7 +23,7 @@ def covariance_single(xp: Any, x: Any) -> Any:
 
 
 def batched_covariance(xp: Any, x: Any) -> Any:
-    d = xp.astype(_centred(xp, _wide(xp, x), 1), xp.bfloat16)
+    d = xp.astype(_centred(xp, wide(xp, x), 1), xp.bfloat16)
     return d.mT @ d
 
 
@@ -72,7 +70,7 @@ def moments(xp: Any, x: Any) -> Any:
 
 def weighted_mean(xp: Any, x: Any, w: Any) -> Any:
     """Of rows."""
-    return xp.sum(_wide(xp, x) * w[:, None], axis=0) / xp.sum(w)
+    return xp.sum(wide(xp, x) * w[:, None], axis=0) / xp.sum(w)
 
 
 def weighted_moments(xp: Any, x: Any, w: Any) -> Any:
@@ -84,8 +82,8 @@ def weighted_moments(xp: Any, x: Any, w: Any) -> Any:
 
 def weighted_elements(xp: Any, x: Any, w: Any) -> Any:
     """A mean a row, with a weight an element."""
-    v = _wide(xp, w)
-    return xp.sum(_wide(xp, x) * v, axis=-1) / xp.sum(v, axis=-1)
+    v = wide(xp, w)
+    return xp.sum(wide(xp, x) * v, axis=-1) / xp.sum(v, axis=-1)
 
 
 def update_history(xp: Any, x: Any, mean: Any, square: Any) -> Any:
@@ -97,11 +95,11 @@ def update_history(xp: Any, x: Any, mean: Any, square: Any) -> Any:
 
 def discounted_history(xp: Any, history: Any, discount: Any) -> Any:
     """(series, steps, features) over the steps, with a weight a step."""
-    return xp.sum(_wide(xp, history) * discount[:, None], axis=1)
+    return xp.sum(wide(xp, history) * discount[:, None], axis=1)
 
 
 def history_extremes(xp: Any, history: Any) -> Any:
-    h = _wide(xp, history)
+    h = wide(xp, history)
     return xp.min(h, axis=1), xp.max(h, axis=1), xp.mean(h, axis=1)
 
 
@@ -111,7 +109,7 @@ def cumulative_histogram(xp: Any, x: Any, edges: Any) -> Any:
 
 
 def squared_distances(xp: Any, x: Any, y: Any) -> Any:
-    xx, yy = xp.sum(_wide(xp, x) ** 2, axis=1), xp.sum(_wide(xp, y) ** 2, axis=1)
+    xx, yy = xp.sum(wide(xp, x) ** 2, axis=1), xp.sum(wide(xp, y) ** 2, axis=1)
     return xx[:, None] + yy - 2.0 * xp.astype(x @ y.mT, xp.float32)
 
 
@@ -120,7 +118,7 @@ def gaussian_kernel(xp: Any, x: Any, y: Any) -> Any:
 
 
 def cosine_similarities(xp: Any, x: Any, y: Any) -> Any:
-    a, b = (xp.rsqrt(xp.sum(_wide(xp, v) ** 2, axis=1)) for v in (x, y))
+    a, b = (xp.rsqrt(xp.sum(wide(xp, v) ** 2, axis=1)) for v in (x, y))
     return xp.astype(xp.astype(x @ y.mT, xp.float32) * a[:, None] * b, xp.bfloat16)
 
 
@@ -135,18 +133,18 @@ def log_sum_exp_columns(xp: Any, x: Any) -> Any:
 
 
 def entropy(xp: Any, p: Any) -> Any:
-    h = _wide(xp, p)
+    h = wide(xp, p)
     return -xp.sum(h * xp.log(h), axis=-1)
 
 
 def softmax_axis_0(xp: Any, x: Any) -> Any:
-    h = _wide(xp, x)
+    h = wide(xp, x)
     e = xp.exp(h - xp.max(h, axis=0, keepdims=True))
     return xp.astype(e / xp.sum(e, axis=0, keepdims=True), xp.bfloat16)
 
 
 def softmax_axis_1(xp: Any, x: Any) -> Any:
-    h = _wide(xp, x)
+    h = wide(xp, x)
     e = xp.exp(h - xp.max(h, axis=1, keepdims=True))
     return xp.astype(e / xp.sum(e, axis=1, keepdims=True), xp.bfloat16)
 

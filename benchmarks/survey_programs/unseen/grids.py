@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def _wide(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.float32)
+from survey_programs.formulas import wide
 
 
 def gradient_rows(xp: Any, x: Any) -> Any:
@@ -252,7 +250,7 @@ def mandelbrot(xp: Any, cr: Any, ci: Any) -> Any:
     for _ in range(20):
         zr, zi = zr * zr - zi * zi + cr, 2.0 * zr * zi + ci
         zr, zi = xp.clip(zr, -1e4, 1e4), xp.clip(zi, -1e4, 1e4)
-        n = n + _wide(xp, zr * zr + zi * zi < 4.0)
+        n = n + wide(xp, zr * zr + zi * zi < 4.0)
     return n
 
 

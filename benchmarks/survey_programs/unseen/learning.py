@@ -5,18 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def _wide(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.float32)
-
-
-def _narrow(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.bfloat16)
-
-
-def _softmax(xp: Any, h: Any) -> Any:
-    e = xp.exp(h - xp.max(h, axis=-1, keepdims=True))
-    return e / xp.sum(e, axis=-1, keepdims=True)
+from survey_programs.formulas import narrow, softmax, wide
 
 
 def ppo(xp: Any, lp: Any, old: Any, adv: Any, v: Any, ret: Any, ent: Any) -> Any:
@@ -24,7 +13,7 @@ def ppo(xp: Any, lp: Any, old: Any, adv: Any, v: Any, ret: Any, ent: Any) -> Any
     a = (adv - xp.mean(adv)) / (xp.sqrt(xp.var(adv)) + 1e-8)
     pg = -xp.mean(xp.minimum(r * a, xp.clip(r, 0.8, 1.2) * a))
     vl = xp.mean(xp.square(v - ret))
-    return pg + 0.5 * vl - 0.01 * xp.mean(ent), xp.mean(_wide(xp, xp.abs(r - 1.0) > 0.2)), xp.mean(old - lp)
+    return pg + 0.5 * vl - 0.01 * xp.mean(ent), xp.mean(wide(xp, xp.abs(r - 1.0) > 0.2)), xp.mean(old - lp)
 
 
 def stats_of_three(xp: Any, x: Any, y: Any, z: Any) -> Any:
@@ -47,7 +36,7 @@ def grad_norms(xp: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def kl_distill(xp: Any, s: Any, t: Any) -> Any:
-    a, b = _wide(xp, s), _wide(xp, t)
+    a, b = wide(xp, s), wide(xp, t)
     a = a - xp.max(a, axis=-1, keepdims=True)
     b = b - xp.max(b, axis=-1, keepdims=True)
     la = a - xp.log(xp.sum(xp.exp(a), axis=-1, keepdims=True))
@@ -61,7 +50,7 @@ def sinkhorn_step(xp: Any, k: Any, u: Any) -> Any:
 
 
 def cosine_sim(xp: Any, a: Any, b: Any) -> Any:
-    x, y = _wide(xp, a), _wide(xp, b)
+    x, y = wide(xp, a), wide(xp, b)
     return xp.sum(x * y, axis=-1) / (xp.sqrt(xp.sum(x * x, axis=-1)) * xp.sqrt(xp.sum(y * y, axis=-1)) + 1e-8)
 
 
@@ -70,7 +59,7 @@ def ema_update(xp: Any, p: Any, e: Any, decay: Any) -> Any:
 
 
 def rmse_rows_cols(xp: Any, x: Any, y: Any) -> Any:
-    d = _wide(xp, x) - _wide(xp, y)
+    d = wide(xp, x) - wide(xp, y)
     return xp.sqrt(xp.mean(d * d, axis=0)), xp.sqrt(xp.mean(d * d, axis=1)), xp.sqrt(xp.mean(d * d))
 
 
@@ -104,7 +93,7 @@ def info_nce(xp: Any, x: Any, y: Any) -> Any:
     s = xp.matmul(x, y.mT, dtype=xp.float32) * 14.0
     m = xp.max(s, axis=1, keepdims=True)
     lse = xp.log(xp.sum(xp.exp(s - m), axis=1)) + m[:, 0]
-    return lse - xp.sum(_wide(xp, x) * _wide(xp, y), axis=1) * 14.0
+    return lse - xp.sum(wide(xp, x) * wide(xp, y), axis=1) * 14.0
 
 
 def kmeans_min(xp: Any, x: Any, c: Any) -> Any:
@@ -137,7 +126,7 @@ def bilinear(xp: Any, x: Any, a: Any, y: Any) -> Any:
 
 
 def batched_gemv(xp: Any, a: Any, x: Any) -> Any:
-    return xp.sum(_wide(xp, a) * _wide(xp, x)[:, None, :], axis=-1)
+    return xp.sum(wide(xp, a) * wide(xp, x)[:, None, :], axis=-1)
 
 
 def power_step(xp: Any, a: Any, v: Any) -> Any:
@@ -158,16 +147,16 @@ def black_scholes(xp: Any, s: Any, k: Any, t: Any, v: Any) -> Any:
 
 def tf_idf(xp: Any, c: Any) -> Any:
     tf = c / xp.maximum(xp.sum(c, axis=1, keepdims=True), 1.0)
-    df = xp.sum(_wide(xp, c > 0), axis=0)
+    df = xp.sum(wide(xp, c > 0), axis=0)
     return tf * (xp.log((1.0 + c.shape[0]) / (1.0 + df)) + 1.0)
 
 
 def pagerank(xp: Any, m: Any, r: Any) -> Any:
-    return 0.85 * xp.sum(_wide(xp, m) * r, axis=1) + 0.15 / m.shape[0]
+    return 0.85 * xp.sum(wide(xp, m) * r, axis=1) + 0.15 / m.shape[0]
 
 
 def smoothed_loss(xp: Any, x: Any, y: Any) -> Any:
-    h = _wide(xp, x)
+    h = wide(xp, x)
     m = xp.max(h, axis=1, keepdims=True)
     lse = xp.log(xp.sum(xp.exp(h - m), axis=1)) + m[:, 0]
     return lse - 0.9 * xp.sum(xp.where(y, h, 0.0), axis=1) - 0.1 * xp.mean(h, axis=1)
@@ -182,8 +171,8 @@ def normalised_adamw(xp: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
 
 def muon_step(xp: Any, x: Any) -> Any:
     a = xp.matmul(x, x.mT)
-    b = -4.775 * _wide(xp, a) + 2.0315 * _wide(xp, xp.matmul(a, a))
-    return _narrow(xp, 3.4445 * _wide(xp, x) + _wide(xp, xp.matmul(_narrow(xp, b), x)))
+    b = -4.775 * wide(xp, a) + 2.0315 * wide(xp, xp.matmul(a, a))
+    return narrow(xp, 3.4445 * wide(xp, x) + wide(xp, xp.matmul(narrow(xp, b), x)))
 
 
 def logistic_gradient(xp: Any, x: Any, w: Any, y: Any) -> Any:
@@ -205,7 +194,7 @@ def correlation(xp: Any, x: Any) -> Any:
 
 def responsibilities(xp: Any, x: Any, mu: Any, w: Any) -> Any:
     d = xp.sum(x * x, axis=1, keepdims=True) - 2.0 * xp.matmul(x, mu.mT) + xp.sum(mu * mu, axis=1)
-    r = _softmax(xp, w - 0.5 * d)
+    r = softmax(xp, w - 0.5 * d)
     return xp.matmul(r.mT, x) / xp.sum(r, axis=0)[:, None]
 
 
@@ -225,7 +214,7 @@ def huber(xp: Any, x: Any, y: Any) -> Any:
 
 
 def triplet(xp: Any, a: Any, p: Any, n: Any) -> Any:
-    dp, dn = _wide(xp, a) - _wide(xp, p), _wide(xp, a) - _wide(xp, n)
+    dp, dn = wide(xp, a) - wide(xp, p), wide(xp, a) - wide(xp, n)
     return xp.mean(xp.maximum(xp.sqrt(xp.sum(dp * dp, axis=1)) - xp.sqrt(xp.sum(dn * dn, axis=1)) + 0.2, 0))
 
 

@@ -5,23 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def _wide(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.float32)
-
-
-def _narrow(xp: Any, x: Any) -> Any:
-    return xp.astype(x, xp.bfloat16)
-
-
-def _softmax(xp: Any, h: Any) -> Any:
-    e = xp.exp(h - xp.max(h, axis=-1, keepdims=True))
-    return e / xp.sum(e, axis=-1, keepdims=True)
+from survey_programs.formulas import narrow, softmax, wide
 
 
 def shifted_tokens(xp: Any, x: Any, mix: Any) -> Any:
     """RWKV's token shift that keeps the length."""
-    h = _wide(xp, x)
+    h = wide(xp, x)
     before = xp.concat([xp.zeros_like(h[:, :1]), h[:, :-1]], axis=1)
     return xp.astype(h * mix + before * (1.0 - mix), xp.bfloat16)
 
@@ -29,23 +18,23 @@ def shifted_tokens(xp: Any, x: Any, mix: Any) -> Any:
 def class_token(xp: Any, x: Any, c: Any, pos: Any) -> Any:
     """ViT: a class token before the patches and positions added."""
     h = xp.concat([c + xp.zeros_like(x[:, :1]), x], axis=1)
-    return xp.astype(_wide(xp, h) + pos, xp.bfloat16)
+    return xp.astype(wide(xp, h) + pos, xp.bfloat16)
 
 
 def class_token_norm(xp: Any, x: Any, c: Any, pos: Any, w: Any) -> Any:
-    h = _wide(xp, xp.concat([c + xp.zeros_like(x[:, :1]), x], axis=1)) + pos
+    h = wide(xp, xp.concat([c + xp.zeros_like(x[:, :1]), x], axis=1)) + pos
     h = h - xp.mean(h, axis=-1, keepdims=True)
     return xp.astype(h / xp.sqrt(xp.mean(h * h, axis=-1, keepdims=True) + 1e-5) * w, xp.bfloat16)
 
 
 def triangle_out(xp: Any, z: Any, gz: Any, w: Any, gw: Any) -> Any:
-    a = _wide(xp, z) * (1.0 / (1.0 + xp.exp(-_wide(xp, gz))))
-    b = _wide(xp, w) * (1.0 / (1.0 + xp.exp(-_wide(xp, gw))))
+    a = wide(xp, z) * (1.0 / (1.0 + xp.exp(-wide(xp, gz))))
+    b = wide(xp, w) * (1.0 / (1.0 + xp.exp(-wide(xp, gw))))
     return xp.einsum("ikc,jkc->ijc", xp.astype(a, xp.bfloat16), xp.astype(b, xp.bfloat16))
 
 
 def outer_mean(xp: Any, a: Any, b: Any, m: Any) -> Any:
-    return xp.einsum("sic,sjd->ijcd", xp.astype(_wide(xp, a) * m, xp.bfloat16), b)
+    return xp.einsum("sic,sjd->ijcd", xp.astype(wide(xp, a) * m, xp.bfloat16), b)
 
 
 def plain_triangle(xp: Any, a: Any, b: Any) -> Any:
@@ -57,13 +46,13 @@ def triangle_of_planes(xp: Any, a: Any, b: Any) -> Any:
 
 
 def triangle_norm(xp: Any, a: Any, b: Any, w: Any) -> Any:
-    h = _wide(xp, xp.einsum("ikc,jkc->ijc", a, b))
+    h = wide(xp, xp.einsum("ikc,jkc->ijc", a, b))
     h = h - xp.mean(h, axis=-1, keepdims=True)
     return xp.astype(h / xp.sqrt(xp.mean(h * h, axis=-1, keepdims=True) + 1e-5) * w, xp.bfloat16)
 
 
 def softmax_long(xp: Any, x: Any, t: Any) -> Any:
-    h = _wide(xp, x) / t
+    h = wide(xp, x) / t
     e = xp.exp(h - xp.max(h, axis=-1, keepdims=True))
     return xp.astype(e / xp.sum(e, axis=-1, keepdims=True), xp.bfloat16)
 
@@ -71,12 +60,12 @@ def softmax_long(xp: Any, x: Any, t: Any) -> Any:
 def group_query(xp: Any, q: Any, k: Any) -> Any:
     """Mean of pairs of heads, scaled."""
     b, t, h, d = q.shape
-    g = xp.mean(xp.reshape(_wide(xp, q), (b, t, h // 4, 4, d)), axis=3)
-    return xp.astype(g * _wide(xp, k), xp.bfloat16)
+    g = xp.mean(xp.reshape(wide(xp, q), (b, t, h // 4, 4, d)), axis=3)
+    return xp.astype(g * wide(xp, k), xp.bfloat16)
 
 
 def alibi_softmax(xp: Any, s: Any, slope: Any, pos: Any) -> Any:
-    h = _wide(xp, s) + slope[:, None, None] * pos
+    h = wide(xp, s) + slope[:, None, None] * pos
     h = h - xp.max(h, axis=-1, keepdims=True)
     e = xp.exp(h)
     return xp.astype(e / xp.sum(e, axis=-1, keepdims=True), xp.bfloat16)
@@ -85,14 +74,14 @@ def alibi_softmax(xp: Any, s: Any, slope: Any, pos: Any) -> Any:
 def rope_neox_partial(xp: Any, x: Any, cos: Any, sin: Any) -> Any:
     """Only a quarter of the head rotates; the rest passes."""
     n = x.shape[-1] // 8
-    a, b, rest = _wide(xp, x[..., :n]), _wide(xp, x[..., n : 2 * n]), x[..., 2 * n :]
+    a, b, rest = wide(xp, x[..., :n]), wide(xp, x[..., n : 2 * n]), x[..., 2 * n :]
     left, right = xp.astype(a * cos - b * sin, xp.bfloat16), xp.astype(b * cos + a * sin, xp.bfloat16)
     return xp.concat([left, right, rest], axis=-1)
 
 
 def qkv_split_norm(xp: Any, x: Any, w: Any) -> Any:
     """Packed q, k, v: q and k normalised by head, v passes; one array again."""
-    y = _wide(xp, x)
+    y = wide(xp, x)
     q, k, v = y[:, :, 0], y[:, :, 1], y[:, :, 2]
     q = q / xp.sqrt(xp.mean(q * q, axis=-1, keepdims=True) + 1e-6) * w
     k = k / xp.sqrt(xp.mean(k * k, axis=-1, keepdims=True) + 1e-6) * w
@@ -101,24 +90,24 @@ def qkv_split_norm(xp: Any, x: Any, w: Any) -> Any:
 
 def geglu_back(xp: Any, x: Any, dy: Any) -> Any:
     n = x.shape[-1] // 2
-    g, u, d = _wide(xp, x[:, :n]), _wide(xp, x[:, n:]), _wide(xp, dy)
+    g, u, d = wide(xp, x[:, :n]), wide(xp, x[:, n:]), wide(xp, dy)
     c = 0.5 * (1.0 + xp.erf(g * 0.70710678))
     dg = d * u * (c + g * 0.39894228 * xp.exp(-0.5 * g * g))
     return xp.astype(xp.concat([dg, d * g * c], axis=-1), xp.bfloat16), xp.sum(d * g * c, axis=0)
 
 
 def causal_mean(xp: Any, x: Any, mask: Any) -> Any:
-    return xp.sum(_wide(xp, x) * mask[:, :, None], axis=1) / xp.maximum(xp.sum(mask, axis=1), 1.0)[:, None]
+    return xp.sum(wide(xp, x) * mask[:, :, None], axis=1) / xp.maximum(xp.sum(mask, axis=1), 1.0)[:, None]
 
 
 def layer_scale_pool(xp: Any, x: Any, g: Any) -> Any:
-    h = _wide(xp, x) * g
+    h = wide(xp, x) * g
     return xp.mean(h, axis=(1, 2)), xp.max(h, axis=(1, 2))
 
 
 def moe_combine(xp: Any, y: Any, w: Any) -> Any:
     """Weighted sum of experts' outputs (tokens, k, channels)."""
-    return xp.astype(xp.sum(_wide(xp, y) * w[:, :, None], axis=1), xp.bfloat16)
+    return xp.astype(xp.sum(wide(xp, y) * w[:, :, None], axis=1), xp.bfloat16)
 
 
 def score_matmul_mask(xp: Any, q: Any, k: Any, m: Any) -> Any:
@@ -129,43 +118,43 @@ def score_matmul_mask(xp: Any, q: Any, k: Any, m: Any) -> Any:
 def hadamard_pairs(xp: Any, x: Any) -> Any:
     """A butterfly of neighbours 2**3 apart."""
     r, c = x.shape
-    y = xp.reshape(_wide(xp, x), (r, c // 16, 2, 8))
+    y = xp.reshape(wide(xp, x), (r, c // 16, 2, 8))
     a, b = y[:, :, 0], y[:, :, 1]
     return xp.astype(xp.reshape(xp.stack([a + b, a - b], axis=2), (r, c)), xp.bfloat16)
 
 
 def attention(xp: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
     s = xp.matmul(q, k.mT, dtype=xp.float32) * 0.125 + mask
-    return xp.matmul(_narrow(xp, _softmax(xp, s)), v)
+    return xp.matmul(narrow(xp, softmax(xp, s)), v)
 
 
 def lstm_cell(xp: Any, x: Any, h: Any, c: Any, w: Any, u: Any, b: Any) -> Any:
-    g = _wide(xp, xp.matmul(x, w)) + _wide(xp, xp.matmul(h, u)) + b
+    g = wide(xp, xp.matmul(x, w)) + wide(xp, xp.matmul(h, u)) + b
     n = c.shape[1]
     i, f, o, z = g[:, :n], g[:, n : 2 * n], g[:, 2 * n : 3 * n], g[:, 3 * n :]
     c2 = xp.sigmoid(f) * c + xp.sigmoid(i) * xp.tanh(z)
-    return _narrow(xp, xp.sigmoid(o) * xp.tanh(c2)), c2
+    return narrow(xp, xp.sigmoid(o) * xp.tanh(c2)), c2
 
 
 def mlp(xp: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
-    h = xp.maximum(_wide(xp, xp.matmul(x, w1)) + b1, 0)
-    return _narrow(xp, _wide(xp, xp.matmul(_narrow(xp, h), w2)) + b2)
+    h = xp.maximum(wide(xp, xp.matmul(x, w1)) + b1, 0)
+    return narrow(xp, wide(xp, xp.matmul(narrow(xp, h), w2)) + b2)
 
 
 def lora(xp: Any, x: Any, w: Any, a: Any, b: Any) -> Any:
-    return _narrow(xp, _wide(xp, xp.matmul(x, w)) + 0.5 * _wide(xp, xp.matmul(xp.matmul(x, a), b)))
+    return narrow(xp, wide(xp, xp.matmul(x, w)) + 0.5 * wide(xp, xp.matmul(xp.matmul(x, a), b)))
 
 
 def norm_project(xp: Any, x: Any, g: Any, w: Any) -> Any:
-    h = _wide(xp, x)
+    h = wide(xp, x)
     h = h / xp.sqrt(xp.mean(h * h, axis=-1, keepdims=True) + 1e-6) * g
-    return xp.matmul(_narrow(xp, h), w)
+    return xp.matmul(narrow(xp, h), w)
 
 
 def cosine_matrix(xp: Any, x: Any, y: Any) -> Any:
     def unit(a: Any) -> Any:
-        h = _wide(xp, a)
-        return _narrow(xp, h / xp.sqrt(xp.sum(h * h, axis=-1, keepdims=True)))
+        h = wide(xp, a)
+        return narrow(xp, h / xp.sqrt(xp.sum(h * h, axis=-1, keepdims=True)))
 
     return xp.matmul(unit(x), unit(y).mT)
 
@@ -179,9 +168,9 @@ def linear_attention(xp: Any, q: Any, k: Any, v: Any) -> Any:
 
 
 def squeeze_excite(xp: Any, x: Any, w1: Any, w2: Any) -> Any:
-    m = xp.mean(_wide(xp, x), axis=(1, 2))
+    m = xp.mean(wide(xp, x), axis=(1, 2))
     g = xp.sigmoid(xp.matmul(xp.maximum(xp.matmul(m, w1), 0), w2))
-    return _narrow(xp, _wide(xp, x) * g[:, None, None, :])
+    return narrow(xp, wide(xp, x) * g[:, None, None, :])
 
 
 def int4_dequant(xp: Any, p: Any, s: Any) -> Any:
@@ -191,19 +180,19 @@ def int4_dequant(xp: Any, p: Any, s: Any) -> Any:
     n, k = p.shape
     w = xp.reshape(xp.stack([lo, hi], axis=-1), (n, 2 * k))
     h = xp.astype(w, xp.float32) - 8.0
-    return _narrow(xp, xp.reshape(xp.reshape(h, (n, 2 * k // 128, 128)) * s[:, :, None], (n, 2 * k)))
+    return narrow(xp, xp.reshape(xp.reshape(h, (n, 2 * k // 128, 128)) * s[:, :, None], (n, 2 * k)))
 
 
 def swiglu_mlp(xp: Any, x: Any, w1: Any, w3: Any, w2: Any) -> Any:
-    g = _wide(xp, xp.matmul(x, w1))
-    h = g * xp.sigmoid(g) * _wide(xp, xp.matmul(x, w3))
-    return xp.matmul(_narrow(xp, h), w2)
+    g = wide(xp, xp.matmul(x, w1))
+    h = g * xp.sigmoid(g) * wide(xp, xp.matmul(x, w3))
+    return xp.matmul(narrow(xp, h), w2)
 
 
 def clip_logits(xp: Any, x: Any, y: Any, scale: Any) -> Any:
     def unit(a: Any) -> Any:
-        h = _wide(xp, a)
-        return _narrow(xp, h * xp.rsqrt(xp.sum(h * h, axis=-1, keepdims=True)))
+        h = wide(xp, a)
+        return narrow(xp, h * xp.rsqrt(xp.sum(h * h, axis=-1, keepdims=True)))
 
     return xp.matmul(unit(x), unit(y).mT, dtype=xp.float32) * scale
 
@@ -212,34 +201,34 @@ def gqa_scores(xp: Any, q: Any, k: Any) -> Any:
     b, h, t, d = q.shape
     g = h // k.shape[1]
     s = xp.einsum("bkgtd,bksd->bkgts", xp.reshape(q, (b, h // g, g, t, d)), k)
-    return _narrow(xp, _softmax(xp, _wide(xp, s) * 0.125))
+    return narrow(xp, softmax(xp, wide(xp, s) * 0.125))
 
 
 def moe_gate(xp: Any, x: Any, w: Any) -> Any:
     """The largest of softmax's gates, kept; and the balance of experts."""
-    p = _softmax(xp, xp.matmul(x, w, dtype=xp.float32))
+    p = softmax(xp, xp.matmul(x, w, dtype=xp.float32))
     top = xp.max(p, axis=-1, keepdims=True)
     g = xp.where(p >= top, p, 0.0)
-    return g, xp.mean(_wide(xp, g > 0), axis=0) * xp.mean(p, axis=0)
+    return g, xp.mean(wide(xp, g > 0), axis=0) * xp.mean(p, axis=0)
 
 
 def soft_capped(xp: Any, q: Any, k: Any, pos: Any) -> Any:
     s = xp.tanh(xp.matmul(q, k.mT, dtype=xp.float32) * 0.02) * 50.0
     d = pos[:, None] - pos
-    return _narrow(xp, _softmax(xp, xp.where((d >= 0) & (d < 256), s, -1e9)))
+    return narrow(xp, softmax(xp, xp.where((d >= 0) & (d < 256), s, -1e9)))
 
 
 def rwkv_mix(xp: Any, x: Any, last: Any, mk: Any, mv: Any, mr: Any, wk: Any, wv: Any, wr: Any) -> Any:
     prev = xp.concat([last[:, None], x[:, :-1]], axis=1)
-    xf, pf = _wide(xp, x), _wide(xp, prev)
+    xf, pf = wide(xp, x), wide(xp, prev)
 
     def mixed(m: Any) -> Any:
-        return _narrow(xp, xf * m + pf * (1.0 - m))
+        return narrow(xp, xf * m + pf * (1.0 - m))
 
     return (
         xp.matmul(mixed(mk), wk),
         xp.matmul(mixed(mv), wv),
-        _narrow(xp, xp.sigmoid(_wide(xp, xp.matmul(mixed(mr), wr)))),
+        narrow(xp, xp.sigmoid(wide(xp, xp.matmul(mixed(mr), wr)))),
     )
 
 
@@ -250,10 +239,10 @@ def fake_quant(xp: Any, x: Any) -> Any:
 
 def quant_linear(xp: Any, x: Any, w: Any, sw: Any) -> Any:
     """Quantised on the fly by row, multiplied in int8."""
-    h = _wide(xp, x)
+    h = wide(xp, x)
     s = xp.max(xp.abs(h), axis=1, keepdims=True) / 127.0 + 1e-8
     q = xp.astype(xp.clip(xp.round(h / s), -127.0, 127.0), xp.int8)
-    return _narrow(xp, _wide(xp, xp.matmul(q, w, dtype=xp.int32)) * s * sw)
+    return narrow(xp, wide(xp, xp.matmul(q, w, dtype=xp.int32)) * s * sw)
 
 
 def interaction(xp: Any, e: Any) -> Any:
@@ -262,7 +251,7 @@ def interaction(xp: Any, e: Any) -> Any:
 
 
 def token_stats(xp: Any, x: Any, mask: Any) -> Any:
-    h, m = _wide(xp, x), _wide(xp, mask)[:, :, None]
+    h, m = wide(xp, x), wide(xp, mask)[:, :, None]
     n = xp.maximum(xp.sum(m, axis=1), 1.0)
     mu = xp.sum(h * m, axis=1) / n
     d = (h - mu[:, None]) * m
@@ -290,5 +279,5 @@ def bn_relu_backward(xp: Any, x: Any, dy: Any, w: Any, b: Any, mean: Any, rstd: 
 
 def gcn_layer(xp: Any, a: Any, x: Any, w: Any) -> Any:
     d = xp.rsqrt(xp.sum(a, axis=1) + 1.0)
-    n = _narrow(xp, a * d[:, None] * d[None, :])
-    return xp.maximum(_wide(xp, xp.matmul(n, xp.matmul(x, w))), 0)
+    n = narrow(xp, a * d[:, None] * d[None, :])
+    return xp.maximum(wide(xp, xp.matmul(n, xp.matmul(x, w))), 0)
