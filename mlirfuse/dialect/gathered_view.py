@@ -17,7 +17,7 @@ addresses (`fuse-resolve-gathers`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
@@ -260,6 +260,11 @@ def gather_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> Gather:
         start += rank
     inside = tuple(ir.DenseI64ArrayAttr(attributes[INSIDE])) if INSIDE in attributes else None
     return Gather(tuple(groups), ir.AffineMapAttr(attributes["map"]).value, inside)
+
+
+def is_check(known: Mapping[str, ir.Attribute]) -> bool:
+    """Whether an argument with these attributes says which elements are inside of an array, and is in no memory."""
+    return GATHER in known and gather_of(ir.DictAttr(known[GATHER])).inside is not None
 
 
 def promised_strides(gather: Gather, shape: Sequence[int], strides: Sequence[int | None]) -> list[int]:

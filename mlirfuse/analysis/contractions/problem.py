@@ -21,7 +21,7 @@ from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
-from mlirfuse.dialect.gathered_view import Gather, gather_of
+from mlirfuse.dialect.gathered_view import Gather, gather_of, is_check
 from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.dialect.staged_tile import TYPES
 from mlirfuse.errors import PassError
@@ -75,7 +75,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             tuple(
                 from_mlir(ir.RankedTensorType(argument.type).element_type).bytes
                 for argument in f.whole
-                if not _is_check(kernel, argument)
+                if not is_check(_attributes(kernel, argument))
             )
             for f in operands
         ),
@@ -209,12 +209,6 @@ def _is_unmapped(kernel: ir.Operation, argument: ir.Value) -> bool:
     """
     view = _mapped(kernel, argument)
     return may_be_reversed(_attributes(kernel, argument)) if view is None else isinstance(view, str)
-
-
-def _is_check(kernel: ir.Operation, argument: ir.Value) -> bool:
-    """Whether an argument is in no memory: it says which indices of a view are inside of an array."""
-    attributes = _attributes(kernel, argument)
-    return GATHER in attributes and gather_of(ir.DictAttr(attributes[GATHER])).inside is not None
 
 
 def _windows(

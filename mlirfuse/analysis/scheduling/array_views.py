@@ -31,7 +31,7 @@ from mlirfuse.analysis.scheduling.windows import (
 )
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
-from mlirfuse.dialect.gathered_view import gather_of
+from mlirfuse.dialect.gathered_view import is_check
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 
@@ -141,11 +141,6 @@ class ArrayViews:
         if GATHER not in self._attributes[value] or not any(map(is_check, self._attributes.values())):
             return True
         return self.inside(value) > 0.5
-
-
-def is_check(known: Attributes) -> bool:
-    """Whether an argument with these attributes says which elements are inside of an array."""
-    return GATHER in known and gather_of(ir.DictAttr(known[GATHER])).inside is not None
 
 
 def is_component(value: ir.Value, known: Attributes) -> bool:

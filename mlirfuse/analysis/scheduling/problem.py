@@ -15,7 +15,7 @@ from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.scheduling.array_accesses import array_access
-from mlirfuse.analysis.scheduling.array_views import ArrayViews, is_check
+from mlirfuse.analysis.scheduling.array_views import ArrayViews
 from mlirfuse.analysis.scheduling.grid_persistent_problem import grid_persistent_problem
 from mlirfuse.analysis.scheduling.instructions import (
     pass_instructions,
@@ -26,6 +26,7 @@ from mlirfuse.analysis.scheduling.live import live_bytes
 from mlirfuse.analysis.scheduling.windows import components_access
 from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
+from mlirfuse.dialect.gathered_view import is_check
 from mlirfuse.dialect.scatter import interleaved_step, scatter_of, sources_of
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
