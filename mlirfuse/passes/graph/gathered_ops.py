@@ -189,7 +189,7 @@ def _read(structure: OpStructure, number: int, gather: Gather) -> _Read:
         return _Read(operand, None, ())
     rank, nothing = len(gather.shape), ir.AffineExpr.get_constant(0)
     chosen = [nothing if axis is None else gather.map.results[axis] for axis in axes]
-    loops = sorted(frozenset[int]().union(*map(used_dims, chosen))) or [rank - 1]
+    loops = sorted(frozenset[int]().union(*map(used_dims, chosen))) or list(range(rank))[-1:]
     places = [ir.AffineExpr.get_dim(loops.index(d)) if d in loops else nothing for d in range(rank)]
     own = ir.AffineMap.get(len(loops), 0, [substituted(expr, places) for expr in chosen])
     return _Read(operand, Gather(tuple((gather.shape[d],) for d in loops), own), tuple(loops))

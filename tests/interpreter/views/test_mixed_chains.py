@@ -75,3 +75,16 @@ def test_two_rounds_of_sliced_reductions() -> None:
     found = mf.fuse(lambda *arrays: losses(mf, *arrays), target="interpret")(logits, labels, ids)
     for own, wanted in zip(found, losses(np, logits, labels, ids), strict=True):
         np.testing.assert_allclose(np.asarray(own), wanted, rtol=1e-5)
+
+
+def test_joins_of_a_single_result_scaled_by_it() -> None:
+    """A flipped minimum, joined with an array, and a factor of the whole that is computed of it: of rank 0."""
+
+    def scaled(xp: Any, join: Any, x: Any, y: Any) -> Any:
+        least = xp.min(y, axis=0, keepdims=True)[::-1]
+        return xp.min(join([least, x]) * (least * 0.5 + 1.0), axis=0)
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(4).astype(np.float32) for _ in range(2))
+    found = mf.fuse(lambda x, y: scaled(mf, mf.concat, x, y), target="interpret")(x, y)
+    np.testing.assert_allclose(np.asarray(found), scaled(np, np.concatenate, x, y), rtol=1e-5)
