@@ -9,6 +9,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
+from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
 from mlirfuse.dialect.attributes import STORED
@@ -74,8 +75,8 @@ def _groups(function: ir.Operation) -> list[set[ir.Operation]]:
     groups: list[tuple[set[ir.Operation], set[ir.Operation]]] = []
     for op in body(function):
         structure = structure_of(op) if op.name == "linalg.generic" else None
-        if structure is None or not _is_of_pairs(structure):
-            continue
+        if structure is None or product_of(structure) is not None or not _is_of_pairs(structure):
+            continue  # what a product's operands are computed in, `fuse-prologues` decides
         made = {maker for value in structure.operands if (maker := defining_op(value)) is not None}
         stored = set().union(*(_computed(function, maker) for maker in made if is_elementwise(maker)))
         if stored:

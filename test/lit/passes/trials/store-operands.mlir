@@ -134,3 +134,35 @@ func.func @scaled(%x: tensor<512x512xf32>, %s: tensor<512xf32>, %t: tensor<512xf
   } -> tensor<512x512xf32>
   return %y, %z : tensor<512x512xf32>, tensor<512x512xf32>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#rows = affine_map<(i, j) -> (i, j)>
+// Where a product's operand is computed, `fuse-prologues` decides.
+// CHECK-LABEL: func.func @product
+// CHECK-NOT: fuse.stored
+// ALWAYS-LABEL: func.func @product
+// ALWAYS-NOT: fuse.stored
+// REMARK: fuse-store-operands: declined: no pairs share what takes longer to compute than to load
+func.func @product(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<512x512xf32>
+  %l = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<512x512xf32>) outs(%e : tensor<512x512xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = math.log %a : f32
+    linalg.yield %s : f32
+  } -> tensor<512x512xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %p = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%l, %y : tensor<512x512xf32>, tensor<512x512xf32>) outs(%init : tensor<512x512xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<512x512xf32>
+  return %p : tensor<512x512xf32>
+}
