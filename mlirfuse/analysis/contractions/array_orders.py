@@ -23,7 +23,7 @@ class ArrayOrders:
     result: Dims | None = None
 
 
-def array_orders(left: Dims, right: Dims, result: Dims) -> list[ArrayOrders]:
+def array_orders(left: Dims, right: Dims, result: Dims, *, along_k: bool = False) -> list[ArrayOrders]:
     """Other orders of a contraction's arrays, in which dimensions of m, of n or of k are neighbours that can be merged.
 
     Operands have batch dimensions outside, then their own in the result's order and the summed ones in the order of
@@ -34,13 +34,14 @@ def array_orders(left: Dims, right: Dims, result: Dims) -> list[ArrayOrders]:
         left: the dimensions of operand A, in the order of its memory, without those of one element.
         right: the same of operand B.
         result: the same of the result.
+        along_k: whether operands that are not contiguous along k may move for this alone.
     """
-    found = dict.fromkeys(_all_orders(left, right, result))
+    found = dict.fromkeys(_all_orders(left, right, result, along_k))
     found.pop(ArrayOrders((None, None)), None)
     return list(found)
 
 
-def _all_orders(left: Dims, right: Dims, result: Dims) -> Iterator[ArrayOrders]:
+def _all_orders(left: Dims, right: Dims, result: Dims, along_k: bool) -> Iterator[ArrayOrders]:
     batch = tuple(d for d in result if d in left and d in right)
     in_result = [
         tuple(d for d in result if d in own and d not in other) for own, other in ((left, right), (right, left))
@@ -53,11 +54,11 @@ def _all_orders(left: Dims, right: Dims, result: Dims) -> Iterator[ArrayOrders]:
         if order == result:
             continue
         for k in summed:
-            choices = (_choices(own, batch, outer, k) for own, outer in ((left, m), (right, n)))
+            choices = (_choices(own, batch, outer, k, along_k) for own, outer in ((left, m), (right, n)))
             yield from (ArrayOrders((first, second), order) for first, second in product(*choices))
 
 
-def _choices(own: Dims, batch: Dims, outer: Dims, summed: Dims) -> list[Dims | None]:
+def _choices(own: Dims, batch: Dims, outer: Dims, summed: Dims, along_k: bool) -> list[Dims | None]:
     """The orders of an operand: its own, and others where its own merges not all that these do.
 
     A copy that keeps the last dimension moves whole lines, and instructions of all types take operands that are
@@ -65,5 +66,5 @@ def _choices(own: Dims, batch: Dims, outer: Dims, summed: Dims) -> list[Dims | N
     """
     orders = [(*batch, *outer, *summed), (*batch, *summed, *outer)]
     if own in orders:
-        return [None]
+        return [None, orders[0]] if along_k and own == orders[1] != orders[0] else [None]
     return [None, orders[0]] if own[-1:] == summed[-1:] else [None, *dict.fromkeys(orders)]

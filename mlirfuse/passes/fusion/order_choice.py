@@ -41,7 +41,7 @@ class OrderChoice:
 
 
 def order_choice(product: PermutedProduct, *, limit: float = inf, waits: bool = False) -> OrderChoice:
-    """Schedules a contraction of static extents in all orders of its arrays that may be the best.
+    """Schedules a contraction in all orders of its arrays that may be the best.
 
     Args:
         product: the contraction.
@@ -78,10 +78,11 @@ def reduce_by_rows(kernel: ir.Operation) -> None:
 
 
 def _least_microseconds(kernel: ir.Operation, *, waits: bool) -> float:
-    """Microseconds in which all arrays of a kernel of static extents move once: a lower bound in every order."""
+    """Microseconds in which all arrays of static extents move once: a lower bound in every order."""
     module = kernel.parent.operation
     machine = machine_of(target_of_module(module), device_of_module(module))
     type_ = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
-    arrays = [each for each in (*type_.inputs, *type_.results) if isinstance(each, ir.RankedTensorType)]
+    every = [each for each in (*type_.inputs, *type_.results) if isinstance(each, ir.RankedTensorType)]
+    arrays = [each for each in every if each.has_static_shape]
     moving = sum(prod(each.shape) * element_bytes(each) for each in arrays) / machine.dram_bandwidth
     return US * (moving + (machine.graph_launch if waits else 0.0))

@@ -38,12 +38,14 @@ by a quarter."""
 class FusePermuteOperands(Pass):
     """Changes the order in which arrays of a contraction lie, where kernels are predicted to be faster so.
 
-    Requires kernels on tensors of static extents, called by a host function. Candidates are contractions with several
-    dimensions of m, of n or of k that `fuse-collapse-dims` cannot merge, or with an array that is contiguous along a
-    dimension in which tiles have one element. In another order (`analysis/contractions/array_orders.py`) such
-    dimensions are one. The kernel that computes an operand writes the operand so, if nothing else reads it; any other
-    operand is copied by a kernel of its own, and so is a result. A contraction may also be predicted faster as a
-    reduction over rows (`fuse.by_rows`): small ones, and those of a few columns and terms. A remark has the times.
+    Requires kernels on tensors, called by a host function; a dynamic extent needs a hint, and arrays that have it stay.
+    Candidates are contractions with several dimensions of m, of n or of k that `fuse-collapse-dims` cannot merge, with
+    an array that is contiguous along a dimension in which tiles have one element, or with operands that faster
+    instructions would multiply if they were contiguous along k, as `wgmma` does those of 8 bits. In another order
+    (`analysis/contractions/array_orders.py`) such dimensions are one, or the last. The kernel that computes an operand
+    writes the operand so, if nothing else reads it; any other operand is copied by a kernel of its own, and so is a
+    result. A contraction may also be predicted faster as a reduction over rows (`fuse.by_rows`): small ones, and those
+    of a few columns and terms. A remark has the times.
 
     ```mlir
     %y = call @f_0(%a, %b) : (tensor<4x64x256x256xbf16>, tensor<4x256x64x256xbf16>) -> ...   // bijk, bklj -> bli
@@ -92,8 +94,9 @@ class FusePermuteOperands(Pass):
     def _permute(self, product: PermutedProduct, remarks: Remarks) -> bool:
         """Permutes the arrays of one contraction where that is predicted to be faster; returns whether it did."""
         kernel, call = product.kernel, product.call
-        if None in product.space.extents:
-            remarks.declined(self, f"{symbol(kernel)} reads arrays in their own orders: an extent is dynamic", call)
+        if not product.is_sized:
+            why = "nobody says what a dynamic extent will be"
+            remarks.declined(self, f"{symbol(kernel)} reads arrays in their own orders: {why}", call)
             return False
         choice = order_choice(product)
         in_place, permuted, by_rows = choice.in_place, choice.permuted, choice.by_rows

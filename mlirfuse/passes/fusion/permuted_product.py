@@ -14,6 +14,7 @@ from mlirfuse.analysis.contractions.array_orders import ArrayOrders, Dims, array
 from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in, has_products
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.contractions.problem import unit_axis
+from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.kernels import argument_attributes, body, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
@@ -33,7 +34,9 @@ from mlirfuse.passes.kernels.permuted_arrays import (
     permute_result,
     permuted,
 )
+from mlirfuse.schedule.contractions.candidates import gains_along_k
 from mlirfuse.schedule.grid.products import MOST_SUMS
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict.predict import issue_microseconds
 from mlirfuse.schedule.predict.work import US
 from mlirfuse.schedule.problem import Problem
@@ -78,6 +81,7 @@ class PermutedProduct:
         axes: of each array the dimensions of its axes; None where the result stays as it is.
         makers: of each operand the launch that computes it for this one alone, and may write it in any order.
         own: of each array the dimensions that vary, as they lie in memory.
+        along_k: whether faster instructions multiply operands that are contiguous along k.
     """
 
     call: ir.Operation
@@ -87,16 +91,26 @@ class PermutedProduct:
     axes: tuple[Axes, Axes, Axes | None]
     makers: list[Maker | None]
     own: tuple[Dims, Dims, Dims]
+    along_k: bool
     _known: dict[tuple[int, Order], tuple[float, bool]] = field(default_factory=dict)
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether all extents are static, or somebody says what they will be."""
+        expected = expected_extents(self.kernel, self.space)
+        return all(n is not None or hint is not None for n, hint in zip(self.space.extents, expected, strict=True))
 
     def orders(self) -> Iterator[ArrayOrders]:
         """The orders of arrays that may be permuted, those with the least time apart from the contraction's first."""
-        return iter(sorted(filter(self._allows, array_orders(*self.own)), key=self.apart))
+        return iter(sorted(filter(self._allows, array_orders(*self.own, along_k=self.along_k)), key=self.apart))
 
     def _allows(self, orders: ArrayOrders) -> bool:
         operands = zip(orders.operands, self.arguments, strict=True)
         stays = orders.result is None or self.axes[RESULT] is not None
         if not stays or any(dims is not None and argument is None for dims, argument in operands):
+            return False
+        moved = {dim for dims in (*orders.operands, orders.result) for dim in dims or ()}
+        if None in (self.space.extents[dim] for dim in moved):  # it would be copied by calls of any size
             return False
         return not self._is_one_array or self._order(0, orders.operands[0]) == self._order(1, orders.operands[1])
 
@@ -232,7 +246,8 @@ class PermutedProduct:
 
 
 def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Operation]) -> PermutedProduct | None:
-    """The product of a kernel where dimensions of one role lie apart, or tiles of an array are not contiguous.
+    """The product of a kernel where dimensions of one role lie apart, tiles of an array are not contiguous, or faster
+    instructions need operands that are contiguous along k.
 
     Args:
         kernel: a kernel on tensors.
@@ -257,7 +272,8 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
     (*_, returned) = body(kernel)
     strided = not all(_is_tiled(space, contraction, value) for value in returned.operands)
     viewed = any(map(_is_viewed, call.results))
-    if tiled and joined and (viewed or not (strided or _is_small(kernel, space, roles[:2]))):
+    along_k = units != [contraction.k] * 2 and _gains_along_k(kernel)
+    if tiled and joined and not along_k and (viewed or not (strided or _is_small(kernel, space, roles[:2]))):
         return None
     arguments = [_argument(kernel, contraction, operand) for operand in operands]
     makers = [None if a is None else _maker(call.operands[a], known) for a in arguments]
@@ -274,7 +290,17 @@ def permuted_product(kernel: ir.Operation, known: Mapping[ir.Operation, ir.Opera
         (operands[0].axes, operands[1].axes, axes if whole and may_permute_result(kernel) else None),
         makers,
         (own[0], own[1], result),
+        along_k,
     )
+
+
+def _gains_along_k(kernel: ir.Operation) -> bool:
+    """Whether faster instructions multiply operands that are contiguous along k."""
+    try:
+        problem = kernel_problem(kernel)
+    except PassError:
+        return False
+    return isinstance(problem, ContractionProblem) and gains_along_k(problem, target_of_module(kernel.parent.operation))
 
 
 def _is_tiled(space: IterationSpace, contraction: Contraction, result: ir.Value) -> bool:

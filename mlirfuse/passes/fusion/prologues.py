@@ -137,7 +137,7 @@ class _Pair(KernelPair):
         together, apart = one.microseconds, first.microseconds + waiting.microseconds
         host = self.second_call.parent
         product = permuted_product(self.second, launches(host.parent, host))
-        if product is not None and None not in product.space.extents:
+        if product is not None and product.is_sized:
             limit = together - first.microseconds
             apart = min(apart, first.microseconds + order_choice(product, limit=limit, waits=True).microseconds)
             if together > apart:
@@ -158,7 +158,7 @@ class _Pair(KernelPair):
             known = launches(module, function)
             merged = next(kernel for kernel in known.values() if symbol(kernel) == symbol(self.first))
             product = permuted_product(merged, known)
-            return inf if product is None else order_choice(product, limit=limit).microseconds
+            return inf if product is None or not product.is_sized else order_choice(product, limit=limit).microseconds
         finally:
             erase(module)
 

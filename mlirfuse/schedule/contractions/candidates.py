@@ -5,6 +5,7 @@ clusters, and with the splits that fill the device.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from math import ceil, prod
 
@@ -65,6 +66,16 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
         one = apart(schedule, problem)
         if one is not None and _fits(one, schedule, problem, target):
             yield one
+
+
+def gains_along_k(problem: ContractionProblem, target: Target) -> bool:
+    """Whether faster instructions would multiply the operands if both were contiguous along k."""
+    if all(problem.k_contiguous):
+        return False
+    along_k = replace(problem, k_contiguous=(True, True))
+    each = ([f for f in _fastest_first(target) if f.unsupported(p) is None] for p in (problem, along_k))
+    as_it_is, fastest = (found[:1] for found in each)
+    return fastest != as_it_is
 
 
 def _fits(one: Schedule, whole: Schedule, problem: ContractionProblem, target: Target) -> bool:

@@ -49,6 +49,13 @@ of its own."""
 REDUCTION_BYTES = 8192
 """Bytes of shared memory beside the ring, at least, for warps of a tile that add up reductions."""
 
+TRANSPOSED_BYTES = 2
+"""Bytes of elements that `ldmatrix` transposes, from operands that are not contiguous along k (PTX ISA)."""
+
+BYTE_INSTRUCTIONS, BYTE_CONFLICTS = 1.75, 2
+"""Instructions of a thread that loads a byte of such an operand: itself, and three for the four bytes of a register.
+And lanes that wait for a bank of shared memory in turn: every second row of a tile begins at the same one."""
+
 COPY_INSTRUCTIONS = 12
 """Instructions of a thread for one of its copies."""
 
@@ -81,11 +88,14 @@ class MmaSchedules(FamilySchedules):
         size = grid.problem.element.bytes
         computed = sum(computed_elements(grid))
         instructions, special = computing(grid)
+        apart = _loaded_apart(grid)
         read = contraction.k * size * (rows * layout.warps[-1] + columns * layout.warps[-2]) + computed * size
         exchanged = (read + sum(grid.step_bytes)) / machine.shared_bandwidth_per_sm
+        exchanged += apart * (BYTE_CONFLICTS if size == 1 else 1) / machine.load_store_per_sm
         converting, functions = computed / machine.convert_int_per_sm, special / machine.special_per_sm
         making = max(converting, functions, instructions / machine.issue_per_sm)
         instructions += COPY_INSTRUCTIONS * thread_copies(grid) * layout.threads
+        instructions += apart * (BYTE_INSTRUCTIONS if size == 1 else 1)
         # A barrier and the first fragments come before products.
         own = (tensor + making) * max(1.0, PARTITIONS * WARP / layout.threads)
         own += machine.block_barrier + machine.shared_latency
@@ -106,6 +116,16 @@ class MmaSchedules(FamilySchedules):
             special=functions,
             chain=max(alone, arrival_seconds(grid)),
         )
+
+
+def _loaded_apart(grid: ContractionGrid) -> float:
+    """Elements that threads load one by one in a step: `ldmatrix` transposes what has 16 bits, and nothing else."""
+    if grid.problem.element.bytes == TRANSPOSED_BYTES:
+        return 0.0
+    warps, along_k = grid.schedule.layout.warps, grid.swapped(*grid.problem.k_contiguous)
+    readers = (warps[-1], warps[-2])
+    sides = zip(grid.tile, readers, along_k, strict=True)
+    return grid.contraction.k * sum(extent * count for extent, count, contiguous in sides if not contiguous)
 
 
 STRATEGY = MmaSchedules()

@@ -107,7 +107,7 @@ func.func private @f_1(%x: tensor<32x32x16xbf16> {fuse.align = 16 : i64}, %y: te
 func.func @dynamic(%x: tensor<384x384x?xbf16>, %y: tensor<384x384x?xbf16>) -> tensor<384x384x?xf32> {
   %0 = call @f_0(%x) : (tensor<384x384x?xbf16>) -> tensor<384x384x?xbf16>
   // expected-remark @below {{f_0 stays apart from f_1: one kernel is predicted to take}}
-  // expected-remark @below {{f_1 reads arrays in their own orders: an extent is dynamic}}
+  // expected-remark @below {{f_1 reads arrays in their own orders: nobody says what a dynamic extent will be}}
   %1 = call @f_1(%0, %y) : (tensor<384x384x?xbf16>, tensor<384x384x?xbf16>) -> tensor<384x384x?xf32>
   return %1 : tensor<384x384x?xf32>
 }
