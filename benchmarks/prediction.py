@@ -43,7 +43,14 @@ from mlirfuse.target import target_of
 
 RESULTS = tuple(
     Path(__file__).parent / "results" / f"{name}-h200.json"
-    for name in ("candidates", "candidates_later", "candidates_norms", "candidates_survey", "candidates_slow")
+    for name in (
+        "candidates",
+        "candidates_later",
+        "candidates_norms",
+        "candidates_survey",
+        "candidates_slow",
+        "candidates_issue",
+    )
 )
 NEAR = 1.25
 """Ratio of predicted to measured time, or its inverse, up to which a prediction is near."""

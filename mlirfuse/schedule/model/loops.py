@@ -16,8 +16,8 @@ MOST_UNROLLED = 1024
 FEWEST_USES = 4
 """Uses of what a step loads, at least, for more steps at once: as in a register tile of four results a side."""
 
-SHARED_STEPS, MOST_SHARED = 4, 4096
-"""Steps of such a loop at once, and instructions of its body at most: 64 KB of code, which take long to execute."""
+SHARED_STEPS, MOST_SHARED = 4, 2048
+"""Steps of such a loop at once, and instructions of its body at most: 32 KB of code, as the schedulers' cache holds."""
 
 
 def unrolled_rows(persistent_loop: PersistentLoopProblem, layout: BlockedLayout) -> int:

@@ -23,9 +23,14 @@ STEP_INSTRUCTIONS = 50
 PERIOD_INSTRUCTIONS, RESTART_INSTRUCTIONS = 7, 1
 """Instructions for an accumulator where a period ends, of a compensated sum, and in each step, of its restart."""
 
-INSTRUCTION_BYTES, INSTRUCTION_CACHE = 16, 128 << 10
-"""Bytes of an instruction, and of an SM's largest cache for them (Jia et al., "Dissecting the NVIDIA Volta GPU
-Architecture via Microbenchmarking", 2018, section 3.5)."""
+INSTRUCTION_BYTES, INSTRUCTION_CACHE, LARGEST_INSTRUCTION_CACHE = 16, 32 << 10, 128 << 10
+"""Bytes of an instruction, and of an SM's caches for them: that of its schedulers, and its largest one (Jia et al.,
+"Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 3.5; as large on Hopper,
+`benchmarks/results/instruction_cache-h200.json`)."""
+
+UNCACHED_RATE = 0.55
+"""Rate of instructions that come from the largest cache, to that of the schedulers, where several warps of each are at
+work (`benchmarks/results/instruction_cache-h200.json`)."""
 
 DEPENDENT_CYCLES = 4
 """Cycles from an instruction to another one that needs its result."""

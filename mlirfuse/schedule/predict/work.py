@@ -12,7 +12,9 @@ from mlirfuse.schedule.predict.facts import (
     INSTRUCTION_BYTES,
     INSTRUCTION_CACHE,
     JOINING,
+    LARGEST_INSTRUCTION_CACHE,
     RECENT,
+    UNCACHED_RATE,
 )
 from mlirfuse.schedule.predict.prediction import Prediction
 
@@ -123,7 +125,7 @@ def price(work: Work, machine: MachineModel) -> Prediction:
         l2=US * max(l2, busiest * work.l2_written / machine.dram_bandwidth_per_sm),
         shared=US * busiest * (work.shared + work.l1) / machine.shared_bandwidth_per_sm,
         dsmem=US * busiest * work.dsmem / machine.dsmem_bandwidth_per_sm if work.dsmem else 0.0,
-        issue=US * (busiest * work.instructions / machine.issue_per_sm + per_sm * _fetching(work, machine)),
+        issue=US * (busiest * _issuing(work, machine) + per_sm * _fetching(work, machine)),
         special=US * busiest * functions,
         latency=US * latency,
         blocks=US * work.blocks * (machine.cluster_start if work.cluster > 1 else machine.block_start),
@@ -152,14 +154,28 @@ def _with_last_wave(prediction: Prediction, count: float, chain: float) -> Predi
     return replace(prediction, exposed=prediction.exposed + last) if last > 0 else prediction
 
 
+def _issuing(work: Work, machine: MachineModel) -> float:
+    """Seconds of one SM's schedulers for all instructions.
+
+    A loop that does not fit their cache finds nothing there: each instruction drops the one that is needed next.
+    """
+    missed = min(1.0, max(0.0, 2 * (_code_bytes(work) / INSTRUCTION_CACHE - 1)))
+    return work.instructions * (1 + missed * (1 / UNCACHED_RATE - 1)) / machine.issue_per_sm
+
+
 def _fetching(work: Work, machine: MachineModel) -> float:
-    """Seconds in which an SM fetches a block's code from the L2, as far as it outgrows the instruction cache.
+    """Seconds in which an SM fetches a block's code from the L2, as far as it outgrows the largest cache.
 
     Warps of a block share what is fetched; blocks are each at another place.
     """
-    fetched = INSTRUCTION_BYTES * work.instructions / (work.blocks * work.threads)
-    code = fetched / max(1.0, work.iterations)
-    return fetched * max(0.0, 1 - INSTRUCTION_CACHE / code) / machine.l2_bandwidth_per_sm if code else 0.0
+    code = _code_bytes(work)
+    missed = max(0.0, 1 - LARGEST_INSTRUCTION_CACHE / code) if code else 0.0
+    return code * max(1.0, work.iterations) * missed / machine.l2_bandwidth_per_sm
+
+
+def _code_bytes(work: Work) -> float:
+    """Of a thread's code, or of the loop that takes most of its time."""
+    return INSTRUCTION_BYTES * work.instructions / (work.blocks * work.threads) / max(1.0, work.iterations)
 
 
 def _chain(work: Work, machine: MachineModel, exchange: float, load: float) -> float:

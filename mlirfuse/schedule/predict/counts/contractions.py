@@ -10,7 +10,9 @@ from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import PARTITIONS, WARPGROUP
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers, consumer_registers
 from mlirfuse.schedule.parts.contraction import SLICED
-from mlirfuse.schedule.predict.facts import DEPENDENT_CYCLES, INDEPENDENT
+from mlirfuse.schedule.predict.counts.instructions import exchanges_of
+from mlirfuse.schedule.predict.facts import DEPENDENT_CYCLES, EXCHANGE_BARRIERS, INDEPENDENT
+from mlirfuse.schedule.problem import RowReduction
 
 STORE_CYCLES = 8
 """Cycles in which a thread converts an accumulator, and stores it through shared memory."""
@@ -63,7 +65,23 @@ def epilogue_seconds(grid: ContractionGrid) -> float:
     if contraction.tile_split == 1:
         written = prod(side / count for side, count in zip(grid.sides, grid.counts, strict=True)) * work.written
         results = max(results, _parts(grid) * written / machine.dram_bandwidth_per_sm)
-    return max(results, special_seconds(grid)) + _computing_seconds(grid) + _loading_seconds(grid) + _joining(grid)
+    arguments = _computing_seconds(grid) + _loading_seconds(grid)
+    return max(results, special_seconds(grid)) + arguments + _reducing_seconds(grid) + _joining(grid)
+
+
+def _reducing_seconds(grid: ContractionGrid) -> float:
+    """Time in which the threads of a block exchange what each has reduced of its own elements: along columns of a tile
+    few lanes have a row together, along rows all warps have each column.
+    """
+    problem, layout, machine = grid.problem, grid.schedule.layout, grid.machine
+    rank = len(layout.lanes)
+    over = frozenset(rank - 2 + side for side, reduced in enumerate(grid.swapped(*problem.reduced_over)) if reduced)
+    if not over:
+        return 0.0
+    part = RowReduction(over, frozenset({rank - 2, rank - 1}) - over, problem.accumulator_bytes)
+    out = exchanges_of((part,), layout, False, False)
+    waits = max(out.instructions / machine.issue_per_sm, out.waits * DEPENDENT_CYCLES / machine.clock)
+    return waits + out.shared / machine.shared_bandwidth_per_sm + out.meets * EXCHANGE_BARRIERS * machine.block_barrier
 
 
 def _joining(grid: ContractionGrid) -> float:

@@ -120,11 +120,11 @@ def exchanges(
     along the reduced dimensions wrote of its results; so do blocks. `apart` says that joint reductions, such as a mean
     and a variance, are done one after the other.
     """
-    return _exchanges(parts, layout, problem.special > 0, apart)
+    return exchanges_of(parts, layout, problem.special > 0, apart)
 
 
 @lru_cache(maxsize=1024)  # many schedules of a kernel differ in other things than the layout
-def _exchanges(parts: tuple[RowReduction, ...], layout: BlockedLayout, special: bool, apart: bool) -> Exchange:
+def exchanges_of(parts: tuple[RowReduction, ...], layout: BlockedLayout, special: bool, apart: bool) -> Exchange:
     """The same; `special` says whether joint reductions compute special functions."""
     out = Exchange()
     for part in parts:
