@@ -9,8 +9,10 @@
 
 Writes the tile's columns from `offset` on to `ring[stage]`, as many as a stage has; with `transposed` they are the
 stage's rows. The warpgroups that hold the tile, in the layout of `fuse.warpgroup_mma`'s accumulators, execute the op
-together. Its writes are visible to a `fuse.async_store` after the next barrier of these warpgroups. At the gpu level
-the last operands are the thread's fragments of these columns, vectors of two elements in the order of PTX's registers.
+together. A loop over the columns (`fuse-roll-stores`) loads what an iteration needs an iteration ahead, or with
+`loads_in_turn` in the iteration itself, which takes fewer registers. The op's writes are visible to a
+`fuse.async_store` after the next barrier of these warpgroups. At the gpu level the last operands are the thread's
+fragments of these columns, vectors of two elements in the order of PTX's registers.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from mlir import ir
 from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
 from mlirfuse.dialect.shared_memory import ring_problem
 
-TRANSPOSED = "transposed"
+TRANSPOSED, LOADS_IN_TURN = "transposed", "loads_in_turn"
 
 
 def is_transposed(op: ir.Operation) -> bool:
@@ -62,9 +64,16 @@ DEFINITION = OpDefinition(
 
 
 def stage_tile(
-    ring: ir.Value, stage: ir.Value, values: Sequence[ir.Value], offset: int, *, transposed: bool = False
+    ring: ir.Value,
+    stage: ir.Value,
+    values: Sequence[ir.Value],
+    offset: int,
+    *,
+    transposed: bool = False,
+    loads_in_turn: bool = False,
 ) -> None:
     """Builds the op at the current insertion point."""
     attributes = {"offset": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), offset)}
-    attributes |= {TRANSPOSED: ir.UnitAttr.get()} if transposed else {}
+    flags = ((TRANSPOSED, transposed), (LOADS_IN_TURN, loads_in_turn))
+    attributes |= {name: ir.UnitAttr.get() for name, given in flags if given}
     ir.Operation.create(DEFINITION.full_name, operands=[ring, stage, *values], attributes=attributes)

@@ -10,7 +10,7 @@ from mlir.dialects import arith, gpu, scf
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.elect_one import elect_one
 from mlirfuse.dialect.set_registers import set_registers
-from mlirfuse.dialect.stage_tile import is_transposed, stage_tile, staged_shape
+from mlirfuse.dialect.stage_tile import LOADS_IN_TURN, is_transposed, stage_tile, staged_shape
 from mlirfuse.dialect.staged_tile import first_of, staged_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
@@ -112,7 +112,8 @@ def stage(d: Distributor, op: ir.Operation) -> None:
     _, width = staged_shape(ir.MemRefType(ring.type), transposed)
     columns = range(offset // 8, (offset + width) // 8)
     keys = [key for key in _register_order(tile, op) if key[-1] in columns]
-    stage_tile(d.scalars[ring], d.scalars[number], [tile.at(key) for key in keys], 0, transposed=transposed)
+    fragments, in_turn = [tile.at(key) for key in keys], LOADS_IN_TURN in op.attributes
+    stage_tile(d.scalars[ring], d.scalars[number], fragments, 0, transposed=transposed, loads_in_turn=in_turn)
 
 
 @rule("fuse.staged_tile")

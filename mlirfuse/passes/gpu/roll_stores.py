@@ -24,7 +24,7 @@ from mlirfuse.analysis.rolling import (
     ordered,
 )
 from mlirfuse.dialect.stage_columns import stage_columns
-from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
+from mlirfuse.dialect.stage_tile import LOADS_IN_TURN, is_transposed, staged_shape
 from mlirfuse.distribution.exchange.partials import forbid_unrolling
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS
@@ -53,7 +53,8 @@ class FuseRollStores(Pass):
     fragments of some columns of the staged subtile, and stores these (`fuse.stage_columns`). Registers cannot be
     indexed, so the loop carries what differs between fragments, such as accumulators, and each iteration moves these
     values on by one place. This needs no shared memory, no barrier, and no more registers than unrolled code. Indices
-    grow by a step each iteration, and loads of many registers are issued an iteration ahead. Code stays unrolled where
+    grow by a step each iteration, and loads of many registers are issued an iteration ahead, unless the op has
+    `loads_in_turn`. Code stays unrolled where
     it is shorter than `LONG` in the whole kernel, and where moving registers is not small beside the computation,
     unless accumulators and loads together exceed a consumer's registers, so that unrolled code would spill.
 
@@ -100,7 +101,8 @@ class FuseRollStores(Pass):
             remarks.declined(self, what, group.op)
             return
         with ir.InsertionPoint(group.op), group.op.location:
-            _Loop(group.nodes, group.count).emit(group.roots, group.emit)
+            in_turn = LOADS_IN_TURN in group.op.attributes
+            _Loop(group.nodes, group.count, in_turn=in_turn).emit(group.roots, group.emit)
         what = f"a loop of {group.count} steps of some {each:.0f} instructions, which moves {held} registers"
         remarks.applied(self, what, group.op)
         group.op.erase()
@@ -182,12 +184,12 @@ def _staged(op: ir.Operation, *, loads_ahead: bool) -> Group | None:
 
 
 class _Loop:
-    """A loop that computes nodes, a copy an iteration."""
+    """A loop that computes nodes, a copy an iteration; with `in_turn` nothing is loaded ahead."""
 
-    def __init__(self, nodes: Sequence[Node], count: int):
+    def __init__(self, nodes: Sequence[Node], count: int, *, in_turn: bool):
         self._nodes, self._count = nodes, count
         self._held = [node for node in nodes if type(node) is Node]
-        self._ahead = [node for node in nodes if isinstance(node, Computed) and node.ahead]
+        self._ahead = [node for node in nodes if isinstance(node, Computed) and node.ahead and not in_turn]
 
     def emit(self, roots: Sequence[Node], store: Callable[[ir.Value, Sequence[ir.Value]], None]) -> None:
         """Emits the loop, which calls `store` with its counter and the values of `roots`."""

@@ -74,7 +74,7 @@ class FuseStageResults(Pass):
                     if isinstance(plan, str):
                         remarks.declined(self, plan, write)
                         continue
-                    _stage(role, write, plan)
+                    _stage(role, write, plan, schedule_of(kernel).order)
                     remarks.applied(self, f"{len(plan.places)} subtiles through {plan.stages} stages", write)
                     erase(write)
 
@@ -177,7 +177,7 @@ def _exchanged_bytes(kernel: ir.Operation, role: ir.Operation) -> int:
     return total
 
 
-def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
+def _stage(role: ir.Operation, write: ir.Operation, plan: Plan, order: str) -> None:
     value, target, *indices = write.operands
     i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
     element = ir.MemRefType(target.type).element_type
@@ -187,6 +187,8 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
     with ir.InsertionPoint(role), write.location:
         ring = memref.AllocOp(ring_type, [], [], alignment=ir.IntegerAttr.get(i64, SWIZZLE_ALIGNMENT)).result
     in_loop = write.parent != role
+    # Of two consumer groups one waits for its loads while the other multiplies.
+    in_turn = order == "depth" and consumer_groups == 1
     with ir.InsertionPoint(write), write.location:
         for subtile, offset in enumerate(plan.places):
             stage = arith.constant(index, subtile % plan.stages)
@@ -196,7 +198,7 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
             if subtile >= plan.stages or in_loop:
                 async_store_wait(_stores_since(subtile, plan))
                 gpu.BarrierOp()
-            stage_tile(ring, stage, [value], offset, transposed=plan.transposed)
+            stage_tile(ring, stage, [value], offset, transposed=plan.transposed, loads_in_turn=in_turn)
             gpu.BarrierOp()
             place = list(indices)
             if offset:

@@ -252,7 +252,7 @@ def _contractions_again(
 
     If one of these did not help, the epilogue goes fragment by fragment, and steps along k are shorter in the end.
     Where these take clearly longer by prediction, the epilogue goes fragment by fragment at once: the tile stays. That
-    of a warpgroup is a loop already.
+    of a warpgroup is a loop already, which then loads nothing ahead.
     """
     last = attempts[-1]
     yield from roomier(last, target)
@@ -268,12 +268,8 @@ def _contractions_again(
 
 
 def _loses(schedule: Schedule, others: Sequence[Schedule], ranked: Mapping[Schedule, float]) -> bool:
-    """Whether the first of other schedules is predicted to take clearly longer, or there is none, and threads of the
-    schedule copy operands themselves.
-    """
-    if schedule.contraction_part.family.is_asynchronous or schedule not in ranked:
-        return False
-    return not others or ranked[others[0]] > RESOLUTION * ranked[schedule]
+    """Whether the first of other schedules is predicted to take clearly longer, or there is none."""
+    return schedule in ranked and (not others or ranked[others[0]] > RESOLUTION * ranked[schedule])
 
 
 def shorter(schedule: Schedule) -> Iterator[Schedule]:

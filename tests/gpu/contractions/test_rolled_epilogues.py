@@ -51,3 +51,25 @@ def test_loops_over_accumulators(name, schedule, monkeypatch):
         want = exact(name, *arrays)
         error = torch.linalg.vector_norm(found[0].double() - want) / torch.linalg.vector_norm(want)
         assert error < (LONG if k > 72 else TOLERANCE[found[0].dtype]), (m, n, k)
+
+
+@pytest.mark.parametrize("n", [512, 520])
+def test_gates_of_a_recurrent_cell(n):
+    """Four slices of two products; beside their accumulators threads have few registers for what they load."""
+
+    def cell(x, h, c, w, u, b):
+        g = mf.matmul(x, w).astype(mf.float32) + mf.matmul(h, u).astype(mf.float32) + b
+        i, f, o, z = g[:, :n], g[:, n : 2 * n], g[:, 2 * n : 3 * n], g[:, 3 * n :]
+        c2 = mf.sigmoid(f) * c + mf.sigmoid(i) * mf.tanh(z)
+        return (mf.sigmoid(o) * mf.tanh(c2)).astype(mf.bfloat16), c2
+
+    torch.manual_seed(n)
+    shapes = ((256, n), (256, n), (256, n), (n, 4 * n), (n, 4 * n), (4 * n,))
+    x, h, c, w, u, b = (torch.randn(shape, device="cuda") for shape in shapes)
+    x, h, w, u = x.bfloat16(), h.bfloat16(), (w / 16).bfloat16(), (u / 16).bfloat16()
+    y, c2 = mf.fuse(cell)(x, h, c, w, u, b)
+    g = (x.double() @ w.double()).bfloat16().double() + (h.double() @ u.double()).bfloat16().double() + b.double()
+    i, f, o, z = g.split(n, dim=1)
+    wanted = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(z)
+    for found, exact in ((c2, wanted), (y, torch.sigmoid(o) * torch.tanh(wanted))):
+        assert torch.linalg.vector_norm(found.double() - exact) / torch.linalg.vector_norm(exact) < 5e-3

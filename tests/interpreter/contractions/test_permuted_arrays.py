@@ -138,3 +138,16 @@ def test_what_computes_both_operands_writes_the_other_order(fn) -> None:
     assert not any(f"_operand{number}" in str(module) for number in (0, 1))  # no copies
     (result,) = interpreter.run(module, fn.__name__, inputs, order="random", seed=1)
     np.testing.assert_array_equal(result.astype(np.float64), expected)
+
+
+@pytest.mark.parametrize("rows", [40, 17])
+def test_bytes_are_copied_to_be_contiguous_along_k(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either operand, or both."""
+    rng = np.random.default_rng(2)
+    x, w = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((rows, 64), (64, 48)))
+    counts = force(monkeypatch, 0)
+    fused = mf.fuse(lambda x, w: mf.matmul(x, w, dtype=mf.int32) * 2, target="interpret")
+    wanted = 2 * (x.astype(np.int64) @ w)
+    for left, right in ((x, w), (np.asfortranarray(x), w), (np.asfortranarray(x), np.asfortranarray(w))):
+        np.testing.assert_array_equal(np.asarray(fused(left, right)), wanted)
+    assert len(counts) == 3 and all(counts)

@@ -19,7 +19,7 @@ STORE_CYCLES = 8
 
 ROLLED = 8
 """Elements of a thread in 16 columns of a warpgroup's rows: what an epilogue loads of an argument at once that works on
-fragments one by one, as consumer groups do, or in a loop (`fuse-roll-stores`)."""
+fragments one by one, depth first."""
 
 STAGED_CYCLES = 280
 """Cycles from a tile's last product to its copy to memory at least: waiting for the product, a barrier of the warps
@@ -139,7 +139,7 @@ def _loading_seconds(grid: ContractionGrid) -> float:
     loads = _elements(grid) * unstaged
     sums = accumulator_registers(layout, problem.accumulator.bytes)
     spare = consumer_registers(max(1, layout.threads // WARPGROUP)) - sums - OTHER_REGISTERS
-    at_once = ROLLED if contraction.consumer_groups > 1 else max(ROLLED, spare)
+    at_once = ROLLED if grid.schedule.order == "depth" else max(ROLLED, spare)
     apart = min(unstaged, problem.strided[1])
     parts = prod(grid.tile) * (apart + (unstaged - apart) / PART_ELEMENTS)
     return max(loads / at_once, parts / PARTS_AT_ONCE) * grid.machine.dram_latency

@@ -95,3 +95,157 @@ gpu.module @short {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Loads of many registers are issued an iteration ahead.
+// CHECK-LABEL: gpu.func @ahead
+// CHECK: vector.load
+// CHECK: scf.for
+// CHECK: vector.load
+// CHECK: math.powf
+// CHECK: scf.yield
+gpu.module @m {
+  gpu.func @ahead(%a: vector<2xf32>, %row: index, %y0_0: memref<64xf32> {llvm.readonly}, %y0_1: memref<64xf32> {llvm.readonly}, %y1_0: memref<64xf32> {llvm.readonly}, %y1_1: memref<64xf32> {llvm.readonly}, %y2_0: memref<64xf32> {llvm.readonly}, %y2_1: memref<64xf32> {llvm.readonly}) workgroup(%ring : memref<2x64x32xf32, #shared>) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %c16 = arith.constant 16 : index
+    %c24 = arith.constant 24 : index
+    %w:8 = "fuse.warpgroup_wait"(%a, %a, %a, %a, %a, %a, %a, %a) {pending = 0 : i64} : (vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>) -> (vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>)
+    %i0 = arith.addi %row, %c0 : index
+    %l0_0 = vector.load %y0_0[%i0] : memref<64xf32>, vector<2xf32>
+    %l0_1 = vector.load %y1_0[%i0] : memref<64xf32>, vector<2xf32>
+    %l0_2 = vector.load %y2_0[%i0] : memref<64xf32>, vector<2xf32>
+    %p0 = math.powf %w#0, %l0_0 : vector<2xf32>
+    %q0 = math.powf %p0, %l0_1 : vector<2xf32>
+    %r0 = math.powf %q0, %l0_2 : vector<2xf32>
+    %l1_0 = vector.load %y0_1[%i0] : memref<64xf32>, vector<2xf32>
+    %l1_1 = vector.load %y1_1[%i0] : memref<64xf32>, vector<2xf32>
+    %l1_2 = vector.load %y2_1[%i0] : memref<64xf32>, vector<2xf32>
+    %p1 = math.powf %w#1, %l1_0 : vector<2xf32>
+    %q1 = math.powf %p1, %l1_1 : vector<2xf32>
+    %r1 = math.powf %q1, %l1_2 : vector<2xf32>
+    %i2 = arith.addi %row, %c8 : index
+    %l2_0 = vector.load %y0_0[%i2] : memref<64xf32>, vector<2xf32>
+    %l2_1 = vector.load %y1_0[%i2] : memref<64xf32>, vector<2xf32>
+    %l2_2 = vector.load %y2_0[%i2] : memref<64xf32>, vector<2xf32>
+    %p2 = math.powf %w#2, %l2_0 : vector<2xf32>
+    %q2 = math.powf %p2, %l2_1 : vector<2xf32>
+    %r2 = math.powf %q2, %l2_2 : vector<2xf32>
+    %l3_0 = vector.load %y0_1[%i2] : memref<64xf32>, vector<2xf32>
+    %l3_1 = vector.load %y1_1[%i2] : memref<64xf32>, vector<2xf32>
+    %l3_2 = vector.load %y2_1[%i2] : memref<64xf32>, vector<2xf32>
+    %p3 = math.powf %w#3, %l3_0 : vector<2xf32>
+    %q3 = math.powf %p3, %l3_1 : vector<2xf32>
+    %r3 = math.powf %q3, %l3_2 : vector<2xf32>
+    %i4 = arith.addi %row, %c16 : index
+    %l4_0 = vector.load %y0_0[%i4] : memref<64xf32>, vector<2xf32>
+    %l4_1 = vector.load %y1_0[%i4] : memref<64xf32>, vector<2xf32>
+    %l4_2 = vector.load %y2_0[%i4] : memref<64xf32>, vector<2xf32>
+    %p4 = math.powf %w#4, %l4_0 : vector<2xf32>
+    %q4 = math.powf %p4, %l4_1 : vector<2xf32>
+    %r4 = math.powf %q4, %l4_2 : vector<2xf32>
+    %l5_0 = vector.load %y0_1[%i4] : memref<64xf32>, vector<2xf32>
+    %l5_1 = vector.load %y1_1[%i4] : memref<64xf32>, vector<2xf32>
+    %l5_2 = vector.load %y2_1[%i4] : memref<64xf32>, vector<2xf32>
+    %p5 = math.powf %w#5, %l5_0 : vector<2xf32>
+    %q5 = math.powf %p5, %l5_1 : vector<2xf32>
+    %r5 = math.powf %q5, %l5_2 : vector<2xf32>
+    %i6 = arith.addi %row, %c24 : index
+    %l6_0 = vector.load %y0_0[%i6] : memref<64xf32>, vector<2xf32>
+    %l6_1 = vector.load %y1_0[%i6] : memref<64xf32>, vector<2xf32>
+    %l6_2 = vector.load %y2_0[%i6] : memref<64xf32>, vector<2xf32>
+    %p6 = math.powf %w#6, %l6_0 : vector<2xf32>
+    %q6 = math.powf %p6, %l6_1 : vector<2xf32>
+    %r6 = math.powf %q6, %l6_2 : vector<2xf32>
+    %l7_0 = vector.load %y0_1[%i6] : memref<64xf32>, vector<2xf32>
+    %l7_1 = vector.load %y1_1[%i6] : memref<64xf32>, vector<2xf32>
+    %l7_2 = vector.load %y2_1[%i6] : memref<64xf32>, vector<2xf32>
+    %p7 = math.powf %w#7, %l7_0 : vector<2xf32>
+    %q7 = math.powf %p7, %l7_1 : vector<2xf32>
+    %r7 = math.powf %q7, %l7_2 : vector<2xf32>
+    "fuse.stage_tile"(%ring, %c0, %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7) {offset = 0 : i64}
+        : (memref<2x64x32xf32, #shared>, index, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Or in the iteration that uses them.
+// CHECK-LABEL: gpu.func @in_turn
+// CHECK-NOT: vector.load
+// CHECK: scf.for
+// CHECK: vector.load
+// CHECK: math.powf
+// CHECK: scf.yield
+gpu.module @m {
+  gpu.func @in_turn(%a: vector<2xf32>, %row: index, %y0_0: memref<64xf32> {llvm.readonly}, %y0_1: memref<64xf32> {llvm.readonly}, %y1_0: memref<64xf32> {llvm.readonly}, %y1_1: memref<64xf32> {llvm.readonly}, %y2_0: memref<64xf32> {llvm.readonly}, %y2_1: memref<64xf32> {llvm.readonly}) workgroup(%ring : memref<2x64x32xf32, #shared>) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %c16 = arith.constant 16 : index
+    %c24 = arith.constant 24 : index
+    %w:8 = "fuse.warpgroup_wait"(%a, %a, %a, %a, %a, %a, %a, %a) {pending = 0 : i64} : (vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>) -> (vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>)
+    %i0 = arith.addi %row, %c0 : index
+    %l0_0 = vector.load %y0_0[%i0] : memref<64xf32>, vector<2xf32>
+    %l0_1 = vector.load %y1_0[%i0] : memref<64xf32>, vector<2xf32>
+    %l0_2 = vector.load %y2_0[%i0] : memref<64xf32>, vector<2xf32>
+    %p0 = math.powf %w#0, %l0_0 : vector<2xf32>
+    %q0 = math.powf %p0, %l0_1 : vector<2xf32>
+    %r0 = math.powf %q0, %l0_2 : vector<2xf32>
+    %l1_0 = vector.load %y0_1[%i0] : memref<64xf32>, vector<2xf32>
+    %l1_1 = vector.load %y1_1[%i0] : memref<64xf32>, vector<2xf32>
+    %l1_2 = vector.load %y2_1[%i0] : memref<64xf32>, vector<2xf32>
+    %p1 = math.powf %w#1, %l1_0 : vector<2xf32>
+    %q1 = math.powf %p1, %l1_1 : vector<2xf32>
+    %r1 = math.powf %q1, %l1_2 : vector<2xf32>
+    %i2 = arith.addi %row, %c8 : index
+    %l2_0 = vector.load %y0_0[%i2] : memref<64xf32>, vector<2xf32>
+    %l2_1 = vector.load %y1_0[%i2] : memref<64xf32>, vector<2xf32>
+    %l2_2 = vector.load %y2_0[%i2] : memref<64xf32>, vector<2xf32>
+    %p2 = math.powf %w#2, %l2_0 : vector<2xf32>
+    %q2 = math.powf %p2, %l2_1 : vector<2xf32>
+    %r2 = math.powf %q2, %l2_2 : vector<2xf32>
+    %l3_0 = vector.load %y0_1[%i2] : memref<64xf32>, vector<2xf32>
+    %l3_1 = vector.load %y1_1[%i2] : memref<64xf32>, vector<2xf32>
+    %l3_2 = vector.load %y2_1[%i2] : memref<64xf32>, vector<2xf32>
+    %p3 = math.powf %w#3, %l3_0 : vector<2xf32>
+    %q3 = math.powf %p3, %l3_1 : vector<2xf32>
+    %r3 = math.powf %q3, %l3_2 : vector<2xf32>
+    %i4 = arith.addi %row, %c16 : index
+    %l4_0 = vector.load %y0_0[%i4] : memref<64xf32>, vector<2xf32>
+    %l4_1 = vector.load %y1_0[%i4] : memref<64xf32>, vector<2xf32>
+    %l4_2 = vector.load %y2_0[%i4] : memref<64xf32>, vector<2xf32>
+    %p4 = math.powf %w#4, %l4_0 : vector<2xf32>
+    %q4 = math.powf %p4, %l4_1 : vector<2xf32>
+    %r4 = math.powf %q4, %l4_2 : vector<2xf32>
+    %l5_0 = vector.load %y0_1[%i4] : memref<64xf32>, vector<2xf32>
+    %l5_1 = vector.load %y1_1[%i4] : memref<64xf32>, vector<2xf32>
+    %l5_2 = vector.load %y2_1[%i4] : memref<64xf32>, vector<2xf32>
+    %p5 = math.powf %w#5, %l5_0 : vector<2xf32>
+    %q5 = math.powf %p5, %l5_1 : vector<2xf32>
+    %r5 = math.powf %q5, %l5_2 : vector<2xf32>
+    %i6 = arith.addi %row, %c24 : index
+    %l6_0 = vector.load %y0_0[%i6] : memref<64xf32>, vector<2xf32>
+    %l6_1 = vector.load %y1_0[%i6] : memref<64xf32>, vector<2xf32>
+    %l6_2 = vector.load %y2_0[%i6] : memref<64xf32>, vector<2xf32>
+    %p6 = math.powf %w#6, %l6_0 : vector<2xf32>
+    %q6 = math.powf %p6, %l6_1 : vector<2xf32>
+    %r6 = math.powf %q6, %l6_2 : vector<2xf32>
+    %l7_0 = vector.load %y0_1[%i6] : memref<64xf32>, vector<2xf32>
+    %l7_1 = vector.load %y1_1[%i6] : memref<64xf32>, vector<2xf32>
+    %l7_2 = vector.load %y2_1[%i6] : memref<64xf32>, vector<2xf32>
+    %p7 = math.powf %w#7, %l7_0 : vector<2xf32>
+    %q7 = math.powf %p7, %l7_1 : vector<2xf32>
+    %r7 = math.powf %q7, %l7_2 : vector<2xf32>
+    "fuse.stage_tile"(%ring, %c0, %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7) {loads_in_turn, offset = 0 : i64}
+        : (memref<2x64x32xf32, #shared>, index, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>) -> ()
+    gpu.return
+  }
+}
