@@ -339,12 +339,13 @@ def _checks_by(base: ir.Value) -> Iterator[ir.Operation]:
 
 
 def _read_nothing(check: ir.Operation) -> None:
-    """Makes a check one of something that its readers have in memory, in front of each of them."""
+    """Makes a check one of something that its readers have in memory, or of any argument, in front of each of them."""
     gather = gather_of(check.attributes)
     for use in list(check.results[0].uses):
         reader, number = use.owner.operation, use.operand_number
         others = [operand for operand in reader.operands if operand != check.results[0]]
-        anchor = next((found for operand in others if (found := _in_memory(operand)) is not None), None)
+        arguments = check.parent.regions[0].blocks[0].arguments
+        anchor = next((found for each in (*others, *arguments) if (found := _in_memory(each)) is not None), None)
         if anchor is not None:
             with ir.InsertionPoint(reader), check.location:
                 reader.operands[number] = gathered_view(anchor, gather)
@@ -371,7 +372,7 @@ def _in_memory(value: ir.Value) -> ir.Value | None:
     op = defining_op(value)
     if op is None:
         return value if isinstance(value.type, ir.RankedTensorType) and None not in extents_of(value) else None
-    if op.name == DEFINITION.full_name:
+    if op.name == DEFINITION.full_name and not gather_of(op.attributes).inside:
         return op.operands[0]
     if is_host_view(op):
         return _in_memory(op.operands[0])

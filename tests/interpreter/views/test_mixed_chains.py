@@ -88,3 +88,15 @@ def test_joins_of_a_single_result_scaled_by_it() -> None:
     x, y = (rng.standard_normal(4).astype(np.float32) for _ in range(2))
     found = mf.fuse(lambda x, y: scaled(mf, mf.concat, x, y), target="interpret")(x, y)
     np.testing.assert_allclose(np.asarray(found), scaled(np, np.concatenate, x, y), rtol=1e-5)
+
+
+def test_joins_of_constants() -> None:
+    """What tells the parts apart is in no memory, as all of them are computed of nothing."""
+
+    def shifted(xp: Any, x: Any) -> Any:
+        zeros = xp.zeros_like(x[:, 0])
+        return xp.stack([zeros + 1, zeros, zeros + 2], axis=-1) + x
+
+    x = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
+    found = mf.fuse(lambda x: shifted(mf, x), target="interpret")(x)
+    np.testing.assert_allclose(np.asarray(found), shifted(np, x), rtol=1e-6)
