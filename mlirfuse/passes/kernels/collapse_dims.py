@@ -10,6 +10,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, func, tensor
 
+from mlirfuse.analysis.grid_reduction import needs_grid
 from mlirfuse.analysis.kernels import (
     argument_attributes,
     body,
@@ -24,13 +25,18 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import is_unit_reshape
 from mlirfuse.analysis.memory.strided_views import axes_apart
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE, STRIDES
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute, hints_of
+from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, Groups, KernelCollapser, collapsed_type
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.merged_extents import extent_reads, known_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice.proposals import loops
+from mlirfuse.schedule.problem import Problem
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase, nested
 
@@ -43,7 +49,8 @@ class FuseCollapseDims(Pass):
     neither, reduces both or neither, and every array has them next to each other: a row of 64 by 80 elements that is
     reduced whole becomes a row of 5120, and batches of rows become rows. A dynamic dimension is not merged with the
     innermost one, whose static extent determines the width of accesses, unless accesses are of single elements and one
-    dimension remains. An extent that is computed with, as by a mean, is a quotient of the merged one; of several that
+    dimension remains. Nor are those whose tiles a loop of the grid needs, as where some reductions run over them, and
+    others within. An extent that is computed with, as by a mean, is a quotient of the merged one; of several that
     are merged, only the product is known. Non-contiguous arguments keep dimensions that are not one in memory, and
     kernels with a schedule, which refers to the existing dimensions, keep all.
 
@@ -76,6 +83,9 @@ class FuseCollapseDims(Pass):
             if space.unread_dims:
                 remarks.declined(self, "it reads nothing with one of its dynamic extents", kernel)
                 continue
+            if needs_grid(space) and _has_loop(kernel) and not _has_loop(kernel, merged=True):
+                remarks.declined(self, "the merged dimensions leave no tiles for a loop of the grid", kernel)
+                continue
             merge_dims(kernel, space, pairs, hosts)
             remarks.applied(self, f"{space.rank} dimensions became {space.rank - len(pairs)}", kernel)
 
@@ -96,6 +106,21 @@ def collapse_alone(kernel: ir.Operation) -> None:
     pairs, (space, _) = pairs_of(kernel), kernel_space(kernel)
     if pairs and not space.unread_dims:
         KernelCollapser(kernel, space, pairs).collapse()
+
+
+def _has_loop(kernel: ir.Operation, *, merged: bool = False) -> bool:
+    """Whether there is a persistent loop for a kernel as it is, or with its dimensions merged."""
+    with ir.InsertionPoint(kernel):
+        trial = kernel.clone().operation
+    try:
+        if merged:
+            collapse_alone(trial)
+        problem = kernel_problem(trial)
+        return isinstance(problem, Problem) and next(loops(problem, target_of_module(kernel.parent)), None) is not None
+    except ScheduleError:
+        return False
+    finally:
+        erase(trial)
 
 
 def merge_dims(
