@@ -55,6 +55,14 @@ def added_once(product: ir.Operation) -> bool:
 
 def computed_once(value: ir.Value) -> bool:
     """Whether a value has one use, by an elementwise op whose result has one use, and so on up to a result."""
+    found: ir.Value | bool = value
+    while isinstance(found, ir.Value):  # not by recursion, as chains of ops may be long
+        found = _onwards(found)
+    return found
+
+
+def _onwards(value: ir.Value) -> ir.Value | bool:
+    """What the only use of a value makes of it, elementwise; whether it is a result of the function, where nothing."""
     uses = list(value.uses)
     if len(uses) != 1:
         return False
@@ -63,13 +71,12 @@ def computed_once(value: ir.Value) -> bool:
         return True
     if user.name == "linalg.generic":
         is_input = number < len(user.operands) - len(user.results)
-        return is_input and not reduces(user) and computed_once(user.regions[0].blocks[0].arguments[number])
+        return user.regions[0].blocks[0].arguments[number] if is_input and not reduces(user) else False
     if user.name == "linalg.yield":
         generic = user.parent.operation
-        return generic.name == "linalg.generic" and not reduces(generic) and computed_once(generic.results[number])
-    if user.name in RENAMING_OPS:
-        return number == 0 and computed_once(user.results[0])
-    return user.name.startswith(("arith.", "math.")) and computed_once(user.results[0])
+        return generic.results[number] if generic.name == "linalg.generic" and not reduces(generic) else False
+    follows = number == 0 if user.name in RENAMING_OPS else user.name.startswith(("arith.", "math."))
+    return user.results[0] if follows else False
 
 
 def _only_reader(value: ir.Value) -> ir.Operation | None:
