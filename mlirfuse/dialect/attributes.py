@@ -117,9 +117,9 @@ SPLIT_KERNELS = declare(
     "split_kernels",
     array_of("strings", ir.StringAttr),
     _HOST,
-    "Kernels that get kernels of their own for their first reductions: as one, all schedules near the fastest spill.",
+    "Kernels that are to be several: as one, all schedules near the fastest spill.",
     set_by="compiler/split_kernels",
-    read_by="fuse-split-reductions",
+    read_by="fuse-mix-order-reduction, fuse-split-reductions",
 )
 _TRIED, _TRIED_BY = "Schedules tried, with the assembler's reports, by kernel.", "passes/kernels/schedule_attempts"
 ATTEMPTS = declare("attempts", DICTIONARY, _HOST, _TRIED, set_by=_TRIED_BY, read_by=_TRIED_BY)

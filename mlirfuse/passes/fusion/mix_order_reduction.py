@@ -24,7 +24,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.fusion.shared_views import shared_views
-from mlirfuse.passes.kernels.host import callee, calls, launches
+from mlirfuse.passes.kernels.host import callee, calls, launches, to_be_split
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, later_gain
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import too_wide
@@ -48,7 +48,8 @@ class FuseMixOrderReduction(Pass):
     have in common, where each kernel allows it (`shared_views.py`). Source: PyTorch Inductor's mix-order reduction,
     pull request 165370.
 
-    `fuse.mix_order = "split"` on the host function turns the pass off. With `"fused"` the cost model is not consulted,
+    `fuse.mix_order = "split"` on the host function turns the pass off; nothing is merged into a kernel of
+    `fuse.split_kernels`. With `"fused"` the cost model is not consulted,
     and a pair that shares data and cannot be merged is an error. The cost model is not consulted either where the
     caller chooses the second stage of grid reductions. Where fusion is off (`fuse.operation`), only kernels of one
     operation are merged.
@@ -77,6 +78,8 @@ class FuseMixOrderReduction(Pass):
                 remarks.declined(self, "the caller asked for separate kernels (split)", function)
                 continue
             known = Known({}, {})
+            if apart := to_be_split(function):
+                remarks.declined(self, f"{' and '.join(sorted(apart))} spilled with what was merged into it", function)
             while self._merge_one(module, function, known, remarks, required=request == "fused"):
                 pass
 
@@ -91,9 +94,9 @@ class FuseMixOrderReduction(Pass):
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
         is_asked = required or GRID_REDUCTION in function.attributes  # the request concerns one kernel
-        pairs = _pairs(module, function, known)
+        pairs, apart = _pairs(module, function, known), to_be_split(function)
         for pair in pairs:
-            if not pair.shared_bytes():
+            if not pair.shared_bytes() or symbol(pair.first) in apart:
                 continue
             reason = pair.obstacle(target) or (None if is_asked else _loss(pair, pairs, target, machine))
             if reason is None:
@@ -102,6 +105,7 @@ class FuseMixOrderReduction(Pass):
             declined.append((pair.second_call, f"{pair}: {reason}", True))
         for position, pair in enumerate(pairs):
             is_candidate = not pair.shared_bytes() and not pair.separated() and pair.reduces_over_rows()
+            is_candidate = is_candidate and symbol(pair.first) not in apart
             views = shared_views(pair) if is_candidate else []
             reasons: list[str] = []
             for number, view in enumerate(views):

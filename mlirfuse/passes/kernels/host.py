@@ -7,6 +7,7 @@ from collections import Counter
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
+from mlirfuse.dialect.attributes import SPLIT_KERNELS
 from mlirfuse.support.rewriting import defining_op, makers, ops_named
 
 
@@ -38,6 +39,12 @@ def launch_in(
     """The host function, the call and the kernel of a launch in a copy of its module."""
     same = next(f for f in functions(copy) if symbol(f) == symbol(host))
     return next((same, call, each) for call, each in launches(copy, same).items() if symbol(each) == symbol(kernel))
+
+
+def to_be_split(host: ir.Operation) -> set[str]:
+    """The names of kernels that are to be several, whatever is predicted: as one they spilled."""
+    found = ir.ArrayAttr(host.attributes[SPLIT_KERNELS]) if SPLIT_KERNELS in host.attributes else ()
+    return {ir.StringAttr(name).value for name in found}
 
 
 def depends_on(value: ir.Value, op: ir.Operation) -> bool:

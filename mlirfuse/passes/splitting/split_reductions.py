@@ -22,7 +22,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
-from mlirfuse.passes.kernels.host import launch_in, launches
+from mlirfuse.passes.kernels.host import launch_in, launches, to_be_split
 from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions, what_is_given
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
@@ -115,10 +115,9 @@ class FuseSplitReductions(Pass):
 
 def _asked(host: ir.Operation) -> set[str]:
     """The kernels that are to be split whatever is predicted; the attribute that says so is taken away."""
-    if SPLIT_KERNELS not in host.attributes:
-        return set()
-    names = {ir.StringAttr(name).value for name in ir.ArrayAttr(host.attributes[SPLIT_KERNELS])}
-    del host.attributes[SPLIT_KERNELS]
+    names = to_be_split(host)
+    if names:
+        del host.attributes[SPLIT_KERNELS]
     return names
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from math import prod
 
 from mlirfuse.schedule.grid.second_stage import staged
@@ -28,6 +29,9 @@ and elements of the tiles in work on one SM."""
 
 MOST_ELEMENTS = 40
 """Elements that a thread may hold: the register estimates hold up to here."""
+
+MOST_CARRIED = 8
+"""Elements of an access whose accumulators leave registers to other values: more are halved in some candidates."""
 
 WAYS = (("breadth", "registers"), ("depth", "registers"), ("depth", "shared"))
 """In which order a thread works, and where it keeps what all tiles share: the first way needs the most registers."""
@@ -70,8 +74,9 @@ def _ways(
     """
     few_accumulators = persistent_loop.accumulator_bytes <= UNROLL_TOTALS * problem.read_bytes
     may_unroll = persistent_loop.inner and persistent_loop.outer_only and few_accumulators and problem.vector > 1
-    row = _Row(problem.extents, problem.vector_dim, problem.vector, persistent_loop.dims)
-    for layout in _layouts(row, may_unroll, target.max_cluster, target.max_threads_per_block):
+    rows = [_Row(problem.extents, problem.vector_dim, n, persistent_loop.dims) for n in _vectors(problem.vector)]
+    layouts = (_layouts(row, may_unroll, target.max_cluster, target.max_threads_per_block) for row in rows)
+    for layout in chain.from_iterable(layouts):
         reached = 0
         for order, columns in WAYS:
             if columns == "shared" and not persistent_loop.column_bytes:
@@ -87,6 +92,11 @@ def _ways(
             while most:
                 yield layout, order, columns, most
                 most = most // 2 if are_apart(persistent_loop, layout, order) else 0
+
+
+def _vectors(widest: int) -> list[int]:
+    """Elements that a thread may move at once: of narrow elements, whose accumulators are wider, half as many too."""
+    return [widest, widest // 2] if widest > MOST_CARRIED else [widest]
 
 
 @dataclass(frozen=True)

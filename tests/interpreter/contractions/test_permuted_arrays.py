@@ -150,4 +150,5 @@ def test_bytes_are_copied_to_be_contiguous_along_k(rows: int, monkeypatch: pytes
     wanted = 2 * (x.astype(np.int64) @ w)
     for left, right in ((x, w), (np.asfortranarray(x), w), (np.asfortranarray(x), np.asfortranarray(w))):
         np.testing.assert_array_equal(np.asarray(fused(left, right)), wanted)
-    assert len(counts) == 3 and all(counts)
+    assert len(counts) == 3
+    assert all(counts)

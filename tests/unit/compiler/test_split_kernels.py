@@ -69,3 +69,18 @@ def test_a_kernel_whose_parts_cannot_be_compiled_stays_whole() -> None:
     assert "standardised_0 spills, and cannot be compiled as several kernels: the assembler refuses it" in (
         after.explain()
     )
+
+
+def sums_of_both_orders(x: Any, y: Any) -> Any:
+    """Of rows, and of columns: one kernel, unless it spills."""
+    z = mf.exp(x) * y
+    return z / mf.sum(z, axis=1, keepdims=True), mf.sum(z, axis=0)
+
+
+def test_what_was_merged_for_both_orders_is_split() -> None:
+    spec = mf.TensorSpec((8192, 4096), mf.float32)
+    function = mf.fuse(sums_of_both_orders, target="sm_90a").lower(spec, spec)
+    spills = Assembler({"sums_of_both_orders_0_kernel": [*SPILLS, *([200] * 8)]})
+    before, after = compiled_with(function, spills)
+    assert list(before.schedules) == ["sums_of_both_orders_0"]
+    assert len(after.schedules) > 1
