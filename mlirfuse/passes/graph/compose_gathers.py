@@ -27,7 +27,7 @@ from mlirfuse.passes.graph.gathered_ops import (
     is_whole_selection,
     stays_inside,
 )
-from mlirfuse.passes.graph.joined_results import joins_results
+from mlirfuse.passes.graph.joined_results import JoinedResults
 from mlirfuse.passes.graph.sliced_ops import SLICE
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
@@ -77,13 +77,15 @@ class FuseComposeGathers(Pass):
                 continue
             machine = machine_of(target_of_module(module), device_of_module(module))
             kept, composed = set[ir.Value](), _through_slices(function)
+            joins = JoinedResults()
             while (found := next(_viewed_results(function, kept), None)) is not None:
-                if reason := found.obstacle(machine):
+                if reason := found.obstacle(machine, joins):
                     kept.add(found.base)
                     remarks.declined(self, reason, found.base.owner.operation)
                     continue
                 composed += len(found.views)
                 found.replace()
+                joins = JoinedResults()
                 erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
             if composed:
                 remarks.applied(self, f"{composed} views of elementwise results", function)
@@ -170,11 +172,11 @@ class _ViewedResult:
     def __post_init__(self) -> None:
         self.checks = {view: _checks_of(view) for view in self.views}
 
-    def obstacle(self, machine: MachineModel) -> str | None:
+    def obstacle(self, machine: MachineModel, joins: JoinedResults) -> str | None:
         """Why the views are left alone, or None."""
         if any(gather_of(view.attributes).joins_components for view in self.views):
             return "dimensions of a view are joined"
-        if any(self.checks[view] and joins_results(view) for view in self.views):
+        if any(self.checks[view] and joins.have(view) for view in self.views):
             return "it is a part of a result, which a kernel stores where it belongs"
         for view in self.views:
             shape = ir.RankedTensorType(view.operands[0].type).shape

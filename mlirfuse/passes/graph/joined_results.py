@@ -15,17 +15,30 @@ from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op
 
 
-def joins_results(view: ir.Operation) -> bool:
-    """Whether a view of a computed value is only selected from, beside views of others, for what is a result.
+class JoinedResults:
+    """The joins that are results, of a function that stays as it is: each is looked at once, as it may have many parts."""
 
-    The parts have one shape, whose last dimension has runs of an access of 16 bytes at least in the whole, or has one
-    element, beside which those of the other parts are; and they are computed from something in common, so that one
-    kernel makes them all.
-    """
-    users = {use.owner.operation for use in view.results[0].uses}
-    if len(users) != 1:
-        return False
-    (join,) = users
+    def __init__(self) -> None:
+        self._known: dict[ir.Operation, bool] = {}
+
+    def have(self, view: ir.Operation) -> bool:
+        """Whether a view of a computed value is only selected from, beside views of others, for what is a result.
+
+        The parts have one shape, whose last dimension has runs of an access of 16 bytes at least in the whole, or has
+        one element, beside which those of the other parts are; and they are computed from something in common, so that
+        one kernel makes them all.
+        """
+        users = {use.owner.operation for use in view.results[0].uses}
+        if len(users) != 1:
+            return False
+        (join,) = users
+        if join not in self._known:
+            self._known[join] = _joins_results(join)
+        return self._known[join]
+
+
+def _joins_results(join: ir.Operation) -> bool:
+    """Whether an op selects from views of computed values, as `JoinedResults.have` says."""
     views = [maker for operand in join.operands if (maker := defining_op(operand)) is not None and _is_view(maker)]
     parts = list(dict.fromkeys(maker.operands[0] for maker in views))
     shapes = {tuple(ir.RankedTensorType(part.type).shape) for part in parts}
