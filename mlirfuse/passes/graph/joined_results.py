@@ -16,7 +16,7 @@ from mlirfuse.support.rewriting import defining_op
 
 
 class JoinedResults:
-    """The joins that are results, of a function that stays as it is: each is looked at once, as it may have many parts."""
+    """The joins that are results, of a function that stays as it is; each is looked at once."""
 
     def __init__(self) -> None:
         self._known: dict[ir.Operation, bool] = {}
