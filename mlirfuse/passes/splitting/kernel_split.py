@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 
@@ -36,6 +36,35 @@ def first_reductions(space: IterationSpace, structures: Sequence[OpStructure]) -
     if isinstance(alone, Conflict):
         return [[s.op for s in first]]
     return _connected([s.op for s in first], {s.op: {d for d in alone.loops[s.op] if d is not None} for s in first})
+
+
+def reduced_values(structures: Sequence[OpStructure], returned: Sequence[ir.Value]) -> list[ir.Operation]:
+    """The elementwise ops whose results are returned, and those whose results are reduced that need more than these,
+    where reductions are the last ops of a kernel.
+    """
+    depths = reduction_depths(structures)
+    first = [s.op for s in structures if not s.reduction_loops and not depths[s.op]]
+    made = {result: op for op in first for result in op.results}
+    read = [operand for s in structures if s.reduction_loops for operand in s.operands]
+    found = dict.fromkeys(made[value] for value in returned if value in made)
+    for value in read:
+        if value in made and not _is_made_of(value, found):
+            found[made[value]] = None
+    return list(found)
+
+
+def _is_made_of(value: ir.Value, ops: Collection[ir.Operation]) -> bool:
+    """Whether a value is computed of results of some ops, and of no argument beside."""
+    open_, seen = [value], set[ir.Value]()
+    while open_:
+        value = open_.pop()
+        maker = defining_op(value)
+        if maker is None and isinstance(value.type, ir.RankedTensorType):
+            return False
+        if maker is not None and maker not in ops and value not in seen:
+            open_ += list(maker.operands)
+        seen.add(value)
+    return True
 
 
 def _connected(ops: Sequence[ir.Operation], loops: Mapping[ir.Operation, Set[int]]) -> list[list[ir.Operation]]:
@@ -84,12 +113,15 @@ class KernelSplit:
     Attributes:
         call: the launch.
         kernel: the kernel.
-        reductions: of the kernel that are to have kernels of their own, by kernel; they depend on no other reduction.
+        reductions: of the kernel that are to have kernels of their own, by kernel, or other ops; they depend on no
+            other reduction.
+        word: of the names of their kernels.
     """
 
     call: ir.Operation
     kernel: ir.Operation
     reductions: Sequence[Sequence[ir.Operation]]
+    word: str = "reductions"
 
     def split(self) -> tuple[list[ir.Operation], ir.Operation]:
         """Moves each group of reductions to a kernel with a launch of its own; the kernel keeps its name and the rest.
@@ -101,7 +133,7 @@ class KernelSplit:
         """
         firsts, call = [], self.call
         for group in self.reductions:
-            first, call = self._without(call, group, "reductions")
+            first, call = self._without(call, group, self.word)
             firsts.append(first)
         for group in _unrelated(self.kernel):
             part, call = self._without(call, group, "part")

@@ -23,7 +23,7 @@ from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passes.kernels.host import launch_in, launches, to_be_split
-from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions, what_is_given
+from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions, reduced_values, what_is_given
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.predict.counts.space import with_extents
@@ -43,7 +43,8 @@ class FuseSplitReductions(Pass):
     with get kernels of their own. Declines where a schedule is given, and where one kernel is predicted to take no
     longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known at run time only. A kernel for
     which there is no schedule is split in any case, and so is one that `fuse.split_kernels` names: the assembler has
-    shown that it spills with all fast schedules.
+    shown that it spills with all fast schedules. Where nothing waits for the reductions of such a kernel, what they
+    reduce is stored by one kernel, and reduced by another.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<67108864xf32>) -> tensor<67108864xf32>      // x * rsqrt(sum(x * x))
@@ -68,6 +69,11 @@ class FuseSplitReductions(Pass):
         for host in list(functions(module)):
             asked = _asked(host)
             for call, kernel in launches(module, host).items():
+                if symbol(kernel) in asked and (values := _last_reduced(host, kernel)):
+                    asked.discard(symbol(kernel))
+                    (first, *_), call = KernelSplit(call, kernel, [values], "values").split()
+                    FuseHintExtents().run(module, Remarks())
+                    remarks.applied(self, f"{symbol(first)} stores what {symbol(kernel)} reduces", kernel)
                 while (reason := _obstacle(host, kernel) or self._loss(module, host, kernel, asked)) is None:
                     asked.discard(symbol(kernel))
                     firsts, call = _split_of(call, kernel).split()  # what is left may be split again
@@ -119,6 +125,14 @@ def _asked(host: ir.Operation) -> set[str]:
     if names:
         del host.attributes[SPLIT_KERNELS]
     return names
+
+
+def _last_reduced(host: ir.Operation, kernel: ir.Operation) -> list[ir.Operation]:
+    """What a kernel computes for reductions that nothing waits for; nothing for another kernel."""
+    space, structures = kernel_space(kernel)
+    if what_is_given(host, kernel) or contraction_in(space, structures) or first_reductions(space, structures):
+        return []
+    return reduced_values(structures, list(body(kernel)[-1].operands))
 
 
 def _split_of(call: ir.Operation, kernel: ir.Operation) -> KernelSplit:

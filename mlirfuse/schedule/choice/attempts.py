@@ -45,6 +45,9 @@ MOST_LEAN = 3
 STRONGER, MOST_STRONGER = 1.1, 16
 """By how much a correction grows that leaves the choice as it was, and how often it may."""
 
+LARGER = 4
+"""Times as many elements of a thread as those of a schedule that spilled, at most, that another one may have."""
+
 Legal = Callable[[Schedule], bool]
 """Whether a schedule is legal for the kernel."""
 
@@ -116,12 +119,13 @@ def _next(
 ) -> Schedule:
     """The first alternative that is new and legal, or of the `lean` ones after enough of the others."""
     tried = {attempt.schedule for attempt in attempts}
+    most_held = LARGER * max(attempt.schedule.layout.elements_per_thread for attempt in attempts)
     compiled = sum(not attempt.refused for attempt in attempts)
     most = MOST_AGAIN + MOST_LEAN
     if compiled <= most and len(attempts) <= 2 * most:
         enough = compiled > MOST_AGAIN or len(attempts) > 2 * MOST_AGAIN
         for schedule in lean if enough else chain(alternatives, lean):
-            if schedule not in tried and legal(schedule):
+            if schedule not in tried and schedule.layout.elements_per_thread <= most_held and legal(schedule):
                 return schedule
     return least_spilling(attempts).schedule
 

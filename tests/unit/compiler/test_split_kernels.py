@@ -84,3 +84,16 @@ def test_what_was_merged_for_both_orders_is_split() -> None:
     before, after = compiled_with(function, spills)
     assert list(before.schedules) == ["sums_of_both_orders_0"]
     assert len(after.schedules) > 1
+
+
+def summed_last(x: Any) -> Any:
+    """Nothing waits for the sum, which could read what is returned."""
+    y = mf.exp(x).astype(mf.float16)
+    return y, mf.sum(y.astype(mf.float32))
+
+
+def test_what_is_reduced_last_is_stored_first() -> None:
+    function = mf.fuse(summed_last, target="sm_90a").lower(mf.TensorSpec((1027, 16383), mf.float32))
+    before, after = compiled_with(function, Assembler({"summed_last_0_kernel": [*SPILLS, *([200] * 8)]}))
+    assert list(before.schedules) == ["summed_last_0"]
+    assert "summed_last_0_values" in after.schedules

@@ -302,3 +302,48 @@ func.func private @unrelated_0(%x: tensor<64x32xf32>, %m: tensor<64x16xf32>, %w:
   } -> tensor<16xf32>
   return %y, %q : tensor<64x32xf32>, tensor<16xf32>
 }
+
+// -----
+
+#rows = affine_map<(a, b) -> (a, b)>
+#none = affine_map<(a, b) -> ()>
+// Nothing waits for the sum: what is summed is stored by the first kernel, as a result that is returned anyway, and its
+// cast is computed by the second.
+// CHECK-LABEL: func.func @last(
+// CHECK: %[[Y:.*]] = call @last_0_values(%arg0) : (tensor<1027x999xf32>) -> tensor<1027x999xf16>
+// CHECK: %[[S:.*]] = call @last_0(%[[Y]]) : (tensor<1027x999xf16>) -> tensor<f32>
+// CHECK: return %[[Y]], %[[S]]
+func.func @last(%x: tensor<1027x999xf32>) -> (tensor<1027x999xf16>, tensor<f32>) attributes {fuse.split_kernels = ["last_0"]} {
+  %0:2 = call @last_0(%x) : (tensor<1027x999xf32>) -> (tensor<1027x999xf16>, tensor<f32>)
+  return %0#0, %0#1 : tensor<1027x999xf16>, tensor<f32>
+}
+// expected-remark @below {{last_0_values stores what last_0 reduces}}
+// expected-remark @below {{nothing along what it reduces waits for a reduction}}
+func.func private @last_0(%x: tensor<1027x999xf32>) -> (tensor<1027x999xf16>, tensor<f32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e16 = tensor.empty() : tensor<1027x999xf16>
+  %e32 = tensor.empty() : tensor<1027x999xf32>
+  %e = tensor.empty() : tensor<f32>
+  %y = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<1027x999xf32>) outs(%e16 : tensor<1027x999xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %t = math.exp %in : f32
+    %h = arith.truncf %t : f32 to f16
+    linalg.yield %h : f16
+  } -> tensor<1027x999xf16>
+  %w = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<1027x999xf16>) outs(%e32 : tensor<1027x999xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %t = arith.extf %in : f16 to f32
+    linalg.yield %t : f32
+  } -> tensor<1027x999xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %s = linalg.generic {indexing_maps = [#rows, #none], iterator_types = ["reduction", "reduction"]}
+      ins(%w : tensor<1027x999xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %t = arith.addf %out, %in : f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  return %y, %s : tensor<1027x999xf16>, tensor<f32>
+}
