@@ -19,9 +19,10 @@ from mlir import ir
 from mlirfuse.errors import DTypeError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
-    """An element type.
+    """An element type. It equals what names it to NumPy, `np.float32`, `np.dtype("float32")` or `"float32"`, and
+    PyTorch's dtype; sets and dictionaries find it by itself alone, as they do NumPy's dtypes.
 
     Attributes:
         name: the array API's name, such as `float16`.
@@ -38,10 +39,31 @@ class DType:
     def __repr__(self) -> str:
         return f"mf.{self.name}"
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType) or other is None:
+            return self is other or (isinstance(other, DType) and self.name == other.name)
+        try:
+            return self.name == dtype_of(other).name
+        except DTypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def bytes(self) -> int:
         """Size of one element in memory, in bytes."""
         return self.bits // 8
+
+    @property
+    def itemsize(self) -> int:
+        """The same, by NumPy's name."""
+        return self.bytes
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's dtype, by which `np.dtype`, `np.finfo` and `np.issubdtype` take this one."""
+        return self.numpy
 
     @cached_property
     def numpy(self) -> np.dtype:
