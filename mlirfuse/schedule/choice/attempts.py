@@ -19,6 +19,7 @@ from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.choice.choice import (
     RESOLUTION,
     choose_schedule,
+    clearly_faster,
     faster_of_another_kind,
     fastest_thin,
     fastest_with_known_registers,
@@ -142,6 +143,10 @@ def _rows_again(
     with suppress(ScheduleError):  # of persistent loops that no registers are left for
         if grid_reduction == "auto":
             chosen = choose_schedule(replace(problem, register_scale=factor), target)
+            if (
+                other := clearly_faster(problem, target, chosen, lambda s: _is_roomier(s, attempts, target))
+            ) is not None:
+                yield other
             if (other := faster_of_another_kind(problem, target, chosen, kinds)) is not None:
                 yield other
         for _ in range(MOST_STRONGER):
@@ -150,6 +155,20 @@ def _rows_again(
     last = attempts[-1]
     yield from roomier(last, target)
     yield from thinner(last.schedule, problem)
+
+
+def _is_roomier(schedule: Schedule, attempts: Sequence[Attempt], target: Target) -> bool:
+    """Whether threads of a schedule have more registers to every element than those of all that spilled, by about what
+    was lacking.
+    """
+    had = (_room(attempt.schedule, target) * attempt.lacking**0.5 for attempt in attempts if not attempt.refused)
+    return _room(schedule, target) > max(had, default=0.0)
+
+
+def _room(schedule: Schedule, target: Target) -> float:
+    """Registers that a thread may have to every element that it holds."""
+    left = registers_left(schedule.layout.threads, max(1, schedule.blocks_per_sm), target)
+    return left / schedule.layout.elements_per_thread
 
 
 def _correction(attempts: Sequence[Attempt], problem: Problem) -> float:

@@ -27,6 +27,9 @@ CONTRADICTED = 1.1
 """Ratio of what a schedule takes with the registers of its code, to what another one is predicted to take, from which
 the other one is tried."""
 
+CLEARLY = 1.5
+"""Ratio of predicted times from which on a schedule that may spill is tried before one that is known not to."""
+
 RESOLUTION = 1.02
 """Ratio of predicted times up to which they are equal: of equals a schedule is taken without clusters, whose blocks
 wait for one another, then the one that moves the least through the L2, then one that keeps all in registers, and then
@@ -60,6 +63,22 @@ def fastest_thin(
     predictions = _Predictions(with_extents(problem), machine or machine_of(target))
     thin = [p.schedule for p in block_proposals(problem, target) if p.schedule.layout.elements_per_thread <= elements]
     return min(thin, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
+
+
+def clearly_faster(
+    problem: Problem,
+    target: Target,
+    chosen: Schedule,
+    fits: Callable[[Schedule], bool],
+    machine: MachineModel | None = None,
+) -> Schedule | None:
+    """The fastest proposal of those that fit, if it is clearly faster than a schedule that was chosen (`CLEARLY`)."""
+    predictions = _Predictions(with_extents(problem), machine or machine_of(target))
+    found = [p.schedule for p in proposals(problem, target) if fits(p.schedule)]
+    best = min(found, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
+    if best is None or CLEARLY * predictions.of(best).microseconds >= predictions.of(chosen).microseconds:
+        return None
+    return best
 
 
 def faster_of_another_kind(

@@ -28,7 +28,7 @@ CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1
 """Blocks of a cluster, whose tiles are neighbours and which copy the operand that they share for each other; and
 columns of such tiles, at least."""
 
-MOST_SPLIT = 256
+MOST_SPLIT = 1024
 """Blocks that share the steps of a tile, at most."""
 
 WAITING_BLOCKS = 8
@@ -230,7 +230,7 @@ def _splits(problem: ContractionProblem, target: Target, divided: bool) -> Itera
         most = min(MOST_SPLIT, blocks // count, longest)
         # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
         meets = known and not problem.accumulator_bytes
-        for split in {2, most, min(most, target.sms // count), *(1 << bit for bit in range(1, 9))}:
+        for split in {2, most, min(most, target.sms // count), *(1 << bit for bit in range(1, 11))}:
             if 1 < split <= most:
                 parts = schedule.with_contraction(split=split)
                 yield _streaming(parts, problem, target)

@@ -44,7 +44,11 @@ def product_loops(problem: Problem, loop: PersistentLoopProblem, target: Target)
         return
     # Blocks that share sectors take tiles side by side one after the other, so that the L1 has these; others take them
     # at the same time, so that device memory is read in long runs.
-    found = ((_rows_of_thread(problem, loop), True), (_tiles_of_thread(problem, loop), False))
+    found = (
+        (_rows_of_thread(problem, loop), True),
+        (_tiles_of_thread(problem, loop), False),
+        (_short_rows_of_thread(problem, loop), False),
+    )
     for layouts, consecutive in found:
         for layout in dict.fromkeys(layouts):
             for blocks in halves(_resident(problem, loop, layout, target)):
@@ -89,6 +93,34 @@ def _tiles_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iterator[
                 fill.lanes[d], fill.repeats[d] = side, extents[d] // side
             for d in others:
                 (fill.warps if apart else fill.repeats)[d] = extents[d]
+            yield from _with_warps(fill, list(reversed(loop.dims)))
+
+
+def _short_rows_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:
+    """Lanes along what is summed over, and a thread's whole rows of arrays that are contiguous along what is kept: as
+    long as registers hold the products of all pairs, or of a part of one operand's elements with all of the other's.
+    """
+    extents = known_extents(problem)
+    kept = [d for d in range(problem.rank) if d not in loop.dims and extents[d] > 1]
+    vector_dim, width = problem.vector_dim, problem.vector
+    if (
+        vector_dim not in kept
+        or extents[vector_dim] % width
+        or any(a.order[0] in loop.dims for a in problem.reads if len(a.dims) > 1)
+    ):
+        return
+    for d in kept:
+        for lanes in (1 << n for n in range(WARP.bit_length())):
+            divides = extents[d] % lanes == 0 and (d != vector_dim or lanes == 1)
+            if not divides or not FEWEST_SUMS <= prod(extents[k] for k in kept) // lanes <= MOST_SUMS // 2:
+                continue
+            fill = LayoutBuilder(extents, vector_dim, width)
+            for k in kept:
+                fill.repeats[k] = extents[k] // (width if k == vector_dim else 1)
+            fill.lanes[d], fill.repeats[d] = lanes, fill.repeats[d] // lanes
+            fill.lanes_left = WARP // lanes
+            fill.divide_lanes(*reversed(loop.dims))
+            fill.rest_of_lanes(loop.dims[-1])
             yield from _with_warps(fill, list(reversed(loop.dims)))
 
 
@@ -158,7 +190,7 @@ def _ways(problem: Problem, loop: PersistentLoopProblem) -> Iterator[LayoutBuild
 
 def _resident(problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, target: Target) -> int:
     """Blocks of an SM whose registers hold the sums and what is read in a step; 0 for none."""
-    sums = prod(layout.fragments(d) for d in range(problem.rank) if d not in loop.dims)
+    sums = prod(layout.fragments(d) * layout.vector[d] for d in range(problem.rank) if d not in loop.dims)
     reads = [_held_bytes(a, problem, layout) for a in problem.reads]
     held = loop.accumulator_bytes * sums + sum(reads)
     return estimated_blocks(problem, layout, BASE_REGISTERS + held / REGISTER_BYTES, target)

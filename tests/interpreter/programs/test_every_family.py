@@ -66,6 +66,10 @@ def distances(xp: Any, x: Any, y: Any) -> Any:
     return xp.sum(xp.abs(x[:, None, :] - y[None, :, :]), axis=-1)
 
 
+def pairs_of_columns(xp: Any, x: Any, y: Any) -> Any:
+    return xp.sum(xp.abs(x[:, :, None] - y[:, None, :]), axis=0)
+
+
 def total(xp: Any, x: Any) -> Any:
     return xp.sum(x * x)
 
@@ -94,6 +98,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "colours": (colours, ((500, 3),)),
     "rows and columns": (both, ((150, 128), (128,))),
     "pairs": (distances, ((40, 24), (33, 24))),
+    "pairs of few columns": (pairs_of_columns, ((300, 8), (300, 4))),
+    "pairs of odd columns": (pairs_of_columns, ((129, 3), (129, 5))),
     "a number": (total, ((70, 129),)),
     "joined rows": (normalised_pairs, ((13, 512), (256,))),
     "joined elements": (gated_pairs, ((70, 48), (70, 48))),
@@ -110,6 +116,7 @@ EXPECTED = {
     "columns": {"columns", "streamed", "loop"},
     "rows and columns": {"loop"},
     "pairs": {"register_tiles"},
+    "pairs of few columns": {"loop"},
     "joined rows": {"rows", "grid_persistent"},
     "joined elements": {"elementwise"},
 }
