@@ -9,6 +9,7 @@ from survey_programs.unseen import geometry as q
 from survey_programs.unseen import grids as g
 from survey_programs.unseen import learning as l
 from survey_programs.unseen import models as m
+from survey_programs.unseen import outside as o
 
 PLANES = "N=16 H=1024 W=1024"
 PAIRS = "I=384 K=384 C=128"
@@ -16,7 +17,7 @@ PAIRS = "I=384 K=384 C=128"
 
 def programs() -> list[Program]:
     """All of them."""
-    return [*_grids(), *_models(), *_learning(), *_geometry()]
+    return [*_grids(), *_models(), *_learning(), *_geometry(), *_outside()]
 
 
 def _grids() -> Iterator[Program]:
@@ -209,3 +210,28 @@ def _geometry() -> Iterator[Program]:
     yield from sized(d, q.rotate, "r:f32[N,3,3] v:f32[N,3]", "N=2097152")
     yield from sized(d, q.cross, "a:f32[N,3] b:f32[N,3]", "N=4194304")
     yield from sized(d, q.to_matrix, "q:f32[N,4]", "N=2097152")
+
+
+def _outside() -> Iterator[Program]:
+    d = "unseen outside"
+    yield from sized(d, o.determinant, "a:f32[N,3,3]", "N=2097152")
+    yield from sized(d, o.unit_cross, "a:f32[N,3] b:f32[N,3]", "N=4194304")
+    yield from sized(d, o.surface_normals, "p:f32[H,W,3]", "H=4096 W=4096")
+    triangles = "v0:f32[N,3] v1:f32[N,3] v2:f32[N,3] o:f32[N,3] d:f32[N,3]"
+    yield from sized(d, o.ray_triangle, triangles, "N=4194304")
+    yield from sized(d, o.heston, "z:f32[N,2,T]", "N=1048576 T=16", small="T=4")
+    yield from sized(d, o.returns, "x:f32+[T,N]", "T=8192 N=2048")
+    yield from sized(d, o.moving_average, "x:f32[T,N] s:f32[N]", "T=32 N=1048576", small="T=6")
+    yield from sized(d, o.hadamard, "x:f32[N,K]", "N=1048576 K=16", small="K=8")
+    yield from sized(d, o.wavelet_packet, "x:f32[N,K]", "N=4096 K=4096", small="K=16")
+    yield from sized(d, o.gram, "x:f32[N,K]", "N=2097152 K=8", "N=1048576 K=16", "N=262144 K=64", flops="2*N*K*K")
+    yield from sized(d, o.least_squares, "x:f32[N,K] y:f32[N,1]", "N=1048576 K=17", flops="2*N*K*K+2*N*K")
+    yield from sized(d, o.mixture_step, "x:f32[N,C] r:f32+[N,K]", "N=1048576 C=8 K=8", flops="4*N*C*K")
+    classes = "x:f32[N,C] y:i32<V[N] c:i32~[V] w:f32[C,V]"
+    yield from sized(d, o.softmax_regression, classes, "N=262144 C=64 V=5", flops="4*N*C*V")
+    yield from sized(d, o.confusion, "a:bool[N,C] b:bool[N,C] w:f32+[N,1]", "N=16384 C=4096")
+    yield from sized(d, o.row_and_column_sums, "x:f32[N,C]", "N=4194304 C=19")
+    yield from sized(d, o.symmetric_matvec, "a:f32[N,N] v:f32[N]", "N=8192")
+    yield from sized(d, o.moments, "x:f32[N,C]", "N=262144 C=128", "N=16777216 C=4")
+    yield from sized(d, o.class_sums, "x:bf16[N,C,H,W]", "N=16 C=19 H=512 W=512")
+    yield from sized(d, o.aces_tone_map, "x:f16+[N,H,W,3]", "N=16 H=1080 W=1920")

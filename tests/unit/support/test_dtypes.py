@@ -16,7 +16,7 @@ def test_equal_to_what_names_it(dtype: DType) -> None:
     others = [other for other in ALL if other is not dtype]
     for same in (dtype.numpy, dtype.name, dtype.numpy.type, copy.deepcopy(dtype)):
         assert dtype == same
-        assert not dtype != same
+        assert (dtype != same) is False
         assert not any(other == same for other in others)
     assert hash(dtype) == hash(copy.deepcopy(dtype))
     assert dtype in (others[0].numpy, dtype.numpy)
