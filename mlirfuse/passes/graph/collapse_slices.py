@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 from mlir import ir
 from mlir.dialects import tensor
 
-from mlirfuse.analysis.kernels import argument_attributes, body, host_functions
-from mlirfuse.analysis.memory.host_views import extents_of
+from mlirfuse.analysis.kernels import body, host_functions
+from mlirfuse.analysis.memory.host_views import extents_of, layout_of
 from mlirfuse.analysis.memory.shared_arrays import is_part_of_access
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.passes.graph.sliced_ops import SLICE, Range, ranges_of
@@ -29,7 +29,7 @@ class FuseCollapseSlices(Pass):
     steps and the parts of a packed gate are slices of single indices along several axes. Of the axes as one they are
     its components, every ninth or thirty-second element, which a kernel reads together (`fuse-share-slices`,
     `fuse-merge-loads`). Slices that are runs of memory of 16 bytes or more are left alone, as are axes whose extents
-    are known at run time only, and arguments that are not contiguous.
+    are known at run time only, and arguments and views that are not contiguous.
 
     ```mlir
     %0 = tensor.extract_slice %a[0, 1, 2] [64, 1, 1] [1, 1, 1] : tensor<64x3x3xf32> to tensor<64x1x1xf32>
@@ -48,10 +48,8 @@ class FuseCollapseSlices(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for function in host_functions(module):
-            known = zip(function.regions[0].blocks[0].arguments, argument_attributes(function), strict=True)
-            strided = {argument for argument, attributes in known if STRIDES in attributes}
             rows: dict[tuple[ir.Value, int], ir.Value] = {}
-            slices = [op for op in body(function) if op.name == SLICE and op.operands[0] not in strided]
+            slices = [op for op in body(function) if op.name == SLICE and STRIDES not in layout_of(op.operands[0])]
             found = [(op, part) for op in slices if (part := _component_of(op)) is not None]
             for op, part in found:
                 _replace(op, part, rows)

@@ -64,3 +64,15 @@ func.func @strided(%a: tensor<8x3x3xf32> {fuse.strides = array<i64: 9, 1, 3>}) -
   %x = tensor.extract_slice %a[0, 0, 1] [8, 1, 1] [1, 1, 1] : tensor<8x3x3xf32> to tensor<8x1x1xf32>
   return %x : tensor<8x1x1xf32>
 }
+
+// -----
+
+// Nor is a view of one.
+// CHECK-LABEL: func.func @flipped(
+// CHECK-NOT: collapse_shape
+// expected-remark @below {{no slice has single indices of several axes}}
+func.func @flipped(%a: tensor<8x3x3xf32>) -> tensor<8x1x1xf32> {
+  %f = tensor.extract_slice %a[0, 2, 0] [8, 3, 3] [1, -1, 1] : tensor<8x3x3xf32> to tensor<8x3x3xf32>
+  %x = tensor.extract_slice %f[0, 0, 1] [8, 1, 1] [1, 1, 1] : tensor<8x3x3xf32> to tensor<8x1x1xf32>
+  return %x : tensor<8x1x1xf32>
+}
