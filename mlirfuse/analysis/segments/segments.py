@@ -179,7 +179,12 @@ class _Planner:
         *others, last = sorted(n for n in of if not separated(self.segments[n].ops[:1], [structure.op])) or [-1]
         if self._first_possible(structure) > last:
             return  # the op reads a view of a result that is in memory only after the last segment
+        viewed = {
+            self.segment_of[v] for o in structure.operands if (v := self._viewed(o)) != o and v in self.segment_of
+        }
         for first in reversed(others):
+            if first in viewed:
+                continue  # what the op reads a view of would be in memory only after both, and the op not among them
             ops = self._merged_ops(first, last)
             space = joint_space([*(self.structures[o] for o in ops), structure])
             if isinstance(space, IterationSpace) and self._may_wait(first, last):
@@ -286,10 +291,14 @@ class _Planner:
 
     def _reshaped_result(self, value: ir.Value) -> ir.Operation | None:
         """The op of a segment whose result a value is a view of on the host; None for any other value."""
-        source = value
-        while source not in self.segment_of and source in self.in_memory_from:
-            source = source.owner.operation.operands[0]
+        source = self._viewed(value)
         return source.owner.operation if source != value and source in self.segment_of else None
+
+    def _viewed(self, value: ir.Value) -> ir.Value:
+        """What a value is a view of on the host; the value itself for any other."""
+        while value not in self.segment_of and value in self.in_memory_from:
+            value = value.owner.operation.operands[0]
+        return value
 
     def _shares_value(self, structure: OpStructure, index: int) -> bool:
         """Whether an op reads a result of a segment, or an operand that the segment reads too."""

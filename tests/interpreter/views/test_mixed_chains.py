@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
+from tests.support.harnesses.host_layouts import host_layout
 from tests.support.pairwise import some
 from tests.support.views.mixed_chains import MixedChain
 
@@ -20,6 +21,7 @@ def test_random_chains(seed: int) -> None:
     for own, other in zip(found, expected, strict=True):
         scale = max(1.0, float(np.abs(other).max()))
         np.testing.assert_allclose(np.asarray(own), other, rtol=0, atol=2e-4 * scale)
+    host_layout(lambda *arrays: chain(mf, *arrays), chain.arrays)
 
 
 POOLED = {
@@ -100,3 +102,15 @@ def test_joins_of_constants() -> None:
     x = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
     found = mf.fuse(lambda x: shifted(mf, x), target="interpret")(x)
     np.testing.assert_allclose(np.asarray(found), shifted(np, x), rtol=1e-6)
+
+
+def test_a_join_of_a_result_and_an_array_read_twice() -> None:
+    """The parts share no dimension but by the join, which reads a view of what one of them computes."""
+
+    def added(xp: Any, join: Any, y: Any) -> Any:
+        most = xp.permute_dims(xp.max(y, axis=(0, 1, 2), keepdims=True), (0, 2, 1))
+        return most + join([most, y, y], axis=0)
+
+    y = np.random.default_rng(0).standard_normal((1, 1, 1)).astype(np.float32)
+    found = mf.fuse(lambda y: added(mf, mf.concat, y), target="interpret")(y)
+    np.testing.assert_allclose(np.asarray(found), added(np, np.concatenate, y), rtol=1e-6)
