@@ -119,7 +119,7 @@ SPLIT_KERNELS = declare(
     _HOST,
     "Kernels that are to be several: as one, all schedules near the fastest spill.",
     set_by="compiler/split_kernels",
-    read_by="fuse-mix-order-reduction, fuse-split-reductions",
+    read_by="passes/kernels/host, fuse-split-reductions",
 )
 _TRIED, _TRIED_BY = "Schedules tried, with the assembler's reports, by kernel.", "passes/kernels/schedule_attempts"
 ATTEMPTS = declare("attempts", DICTIONARY, _HOST, _TRIED, set_by=_TRIED_BY, read_by=_TRIED_BY)

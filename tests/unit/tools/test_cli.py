@@ -142,7 +142,7 @@ def test_a_spec_that_is_wrong_is_named(tmp_path: Path, capsys: pytest.CaptureFix
             ":f",
             "user_file.py:3: f raises NameError: name 'y'",
         ),
-        ("\x00", ":scale", "user_file.py: SyntaxError"),
+        ("\x00", ":scale", "source code string cannot contain null bytes"),  # a SyntaxError from Python 3.11.4 on
         (SOURCE + "SPECS = 3\n", ":scale", "user_file.py: SPECS is 3\n  hint: SPECS = {'scale': "),
     ],
 )
