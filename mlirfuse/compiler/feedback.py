@@ -107,7 +107,8 @@ def _attempts_in(compiled: C, chosen: Chosen, attempts: Attempts, assemble: Asse
         name = kernel_of(resources.name)
         spilled = max(resources.spill_store_bytes or 0, resources.spill_load_bytes or 0)
         if spilled and name in chosen and spilled > (found[name].spilled if name in found else 0):
-            found[name] = Attempt(chosen[name], resources.registers, spilled)
+            second = is_second_stage(resources.name)
+            found[name] = Attempt(chosen[name], resources.registers, spilled, second_stage=second)
         elif name in chosen and name not in found and _is_crowded(chosen[name], resources):
             found[name] = Attempt(chosen[name], resources.registers, 0)
     failed = {name for name, tried in attempts.items() if any(attempt.failed for attempt in tried)}
@@ -144,3 +145,8 @@ def _reports(binaries: Sequence[KernelBinary], assemble: Assemble) -> Iterator[K
 def kernel_of(name: str) -> str:
     """The name of a kernel before tiling, which appends `_kernel`, and `_second_stage` for a second kernel."""
     return name.removesuffix("_kernel").removesuffix("_second_stage")
+
+
+def is_second_stage(name: str) -> bool:
+    """Whether a kernel adds up the partials of another one."""
+    return name.removesuffix("_kernel").endswith("_second_stage")

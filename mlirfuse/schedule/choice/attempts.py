@@ -62,12 +62,14 @@ class Attempt:
         registers: registers of a thread.
         spilled: bytes that a thread stores, or loads, for want of registers, whichever are more.
         refused: why no code could be made of the schedule, where that is so; the numbers mean nothing then.
+        second_stage: whether that is of the second kernel, which adds up partials.
     """
 
     schedule: Schedule
     registers: int
     spilled: int
     refused: str = ""
+    second_stage: bool = False
 
     @property
     def failed(self) -> bool:
@@ -154,7 +156,7 @@ def _rows_again(
             factor *= STRONGER
     last = attempts[-1]
     yield from roomier(last, target)
-    yield from thinner(last.schedule, problem)
+    yield from thinner(last, problem)
 
 
 def _is_roomier(schedule: Schedule, attempts: Sequence[Attempt], target: Target) -> bool:
@@ -232,15 +234,17 @@ def roomier(attempt: Attempt, target: Target) -> Iterator[Schedule]:
             yield replace(schedule, blocks_per_sm=blocks)
 
 
-def thinner(schedule: Schedule, problem: Problem) -> Iterator[Schedule]:
+def thinner(attempt: Attempt, problem: Problem) -> Iterator[Schedule]:
     """The schedule with fewer elements a thread: half of them along a dimension, again and again.
 
-    Tiles that hold what is reduced whole stay whole.
+    Tiles that hold what is reduced whole stay whole. A loop's second stage reads fewer partials at once, unless it is a
+    kernel of its own that did not spill.
     """
-    if schedule.persistent_loop is not None:
-        persistent_loop = schedule.persistent_loop
-        if persistent_loop.second_stage_reads > 1:
-            yield schedule.with_loop(second_stage_reads=persistent_loop.second_stage_reads // 2)
+    schedule = attempt.schedule
+    if (loop := schedule.persistent_loop) is not None:
+        apart = loop.grid_reduction == "second_kernel" and not attempt.second_stage
+        if loop.second_stage_reads > 1 and not apart:
+            yield schedule.with_loop(second_stage_reads=loop.second_stage_reads // 2)
         return
     whole = problem.reduced if schedule.persistence == "registers" else problem.reduced - {_chunked(schedule, problem)}
     while (halved := _halved(schedule, problem, whole)) is not None:

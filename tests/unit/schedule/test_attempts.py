@@ -154,13 +154,28 @@ def test_roomier_gives_threads_what_was_lacking():
 
 
 def test_thinner_halves_what_a_thread_has_and_keeps_reduced_dimensions_whole():
-    schedules = [choose_schedule(ELEMENTWISE, HOPPER), *thinner(choose_schedule(ELEMENTWISE, HOPPER), ELEMENTWISE)]
+    schedules = [
+        choose_schedule(ELEMENTWISE, HOPPER),
+        *thinner(Attempt(choose_schedule(ELEMENTWISE, HOPPER), 40, 4), ELEMENTWISE),
+    ]
     assert [s.layout.elements_per_thread for s in schedules] == [8, 4, 2, 1]
     assert all(_legal(ELEMENTWISE)(s) for s in schedules)
     row = choose_schedule(NORM, HOPPER)
-    assert list(thinner(row, NORM)) == []
+    assert list(thinner(Attempt(row, 40, 4), NORM)) == []
     chunked = replace(row, persistence="multi_pass")
-    assert [s.layout.elements_per_thread for s in thinner(chunked, NORM)][-1] == 1
+    assert [s.layout.elements_per_thread for s in thinner(Attempt(chunked, 40, 4), NORM)][-1] == 1
+
+
+@pytest.mark.parametrize(("grid_reduction", "second_stage"), [("second_kernel", True), ("grid_sync", False)])
+def test_second_stages_that_spill_read_less_at_once(grid_reduction, second_stage):
+    schedule = choose_schedule(BACKWARD, HOPPER, grid_reduction).with_loop(second_stage_reads=8)
+    (thin,) = thinner(Attempt(schedule, 40, 4, second_stage=second_stage), BACKWARD)
+    assert thin == schedule.with_loop(second_stage_reads=4)
+
+
+def test_loops_that_spill_are_not_changed_in_their_second_kernel():
+    schedule = choose_schedule(BACKWARD, HOPPER, "second_kernel").with_loop(second_stage_reads=8)
+    assert not list(thinner(Attempt(schedule, 40, 4), BACKWARD))
 
 
 def test_contractions_leave_more_registers_beside_their_sums():
@@ -255,7 +270,7 @@ def test_thinner_chunks_keep_other_reduced_dimensions_whole():
     problem = Problem((None, 64, 100000), frozenset({1, 2}), 2, 4, 8, 4, live_bytes=4, dependent_reductions=2)
     chunks = multi_pass_schedule(problem, HOPPER)
     assert chunks.tile[1] == 64
-    assert all(schedule.tile[1] == 64 for schedule in thinner(chunks, problem))
+    assert all(schedule.tile[1] == 64 for schedule in thinner(Attempt(chunks, 40, 4), problem))
 
 
 BOTH = RowReduction(frozenset({0, 1}), frozenset(), 8)
@@ -265,7 +280,9 @@ WIDE = Problem((129, 258), frozenset({0, 1}), 1, 2, 24, 8, live_bytes=8, depende
 def _after_wide_chunks(problem: Problem) -> list[Attempt]:
     """Attempts at chunks of which each has half of the last one's elements, as `thinner` has them, and all spill."""
     alone = replace(multi_pass_schedule(problem, HOPPER), blocks_per_sm=1)
-    return [Attempt(schedule, 128, 2000) for schedule in (alone, *thinner(alone, problem))][: 1 + MOST_AGAIN]
+    return [Attempt(schedule, 128, 2000) for schedule in (alone, *thinner(Attempt(alone, 40, 4), problem))][
+        : 1 + MOST_AGAIN
+    ]
 
 
 def test_lean_rows_are_at_most_half_of_what_spilled():
