@@ -86,6 +86,7 @@ from mlirfuse.builder.functions.products.einsum import einsum
 from mlirfuse.builder.functions.products.tensor_products import outer, tensordot, vecdot
 from mlirfuse.builder.functions.reductions import all, any, max, mean, min, prod, std, sum, var
 from mlirfuse.builder.functions.selection import clip, where
+from mlirfuse.builder.functions.shifts import bitwise_left_shift, bitwise_right_shift
 from mlirfuse.builder.spec import ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.builder.tensor import Scalar, Tensor
 from mlirfuse.builder.trace import equal_extents, result_structure, trace
@@ -106,7 +107,9 @@ __all__ = [
     "astype",
     "bitwise_and",
     "bitwise_invert",
+    "bitwise_left_shift",
     "bitwise_or",
+    "bitwise_right_shift",
     "bitwise_xor",
     "broadcast_to",
     "ceil",

@@ -83,6 +83,7 @@ RENAMED: Mapping[str, str] = {
     **{"power": "pow", "mod": "remainder", "rint": "round", "around": "round", "fix": "trunc"},
     **{"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"},
     **{"invert": "bitwise_invert", "bitwise_not": "bitwise_invert", "unsqueeze": "expand_dims"},
+    **{"left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift"},
     **dict.fromkeys(("concatenate", "cat"), "concat"),
     **dict.fromkeys(("dot", "mm", "bmm", "inner"), "matmul"),
     **dict.fromkeys(("expand", "broadcast"), "broadcast_to"),

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     comparisons: Any
     contraction: Any
     powers: Any
+    shifts: Any
 else:
-    from mlirfuse.builder.functions import arithmetic, comparisons, powers
+    from mlirfuse.builder.functions import arithmetic, comparisons, powers, shifts
     from mlirfuse.builder.functions.products import contraction
 
 CONSTANT = "bind it by functools.partial, or pass it in a tuple: numbers are passed at run time, tuples are constants"
@@ -133,13 +134,24 @@ class Operators:
     def __invert__(self) -> Tensor:
         return comparisons.bitwise_invert(self)
 
+    def __lshift__(self, other: Operand) -> Tensor:
+        return shifts.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other: Operand) -> Tensor:
+        return shifts.bitwise_left_shift(other, self)
+
+    def __rshift__(self, other: Operand) -> Tensor:
+        return shifts.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other: Operand) -> Tensor:
+        return shifts.bitwise_right_shift(other, self)
+
     def __matmul__(self, other: Operand) -> Tensor:
         return contraction.matmul(self, other)
 
     def __rmatmul__(self, other: Operand) -> Tensor:
         return contraction.matmul(other, self)
 
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused("a shift", "use x * 2**n, or x // 2**n")
     __divmod__ = __rdivmod__ = _refused("divmod", "use x // y and x % y")
     __round__ = __trunc__ = _refused("rounding", "use mf.round(x), or mf.trunc(x)")
 

@@ -59,6 +59,7 @@ COMPARISON = Typing(("bool", "int", "float"), to_bool=True)
 PREDICATE = Typing(("int", "float"), to_bool=True)
 LOGICAL = Typing(("bool",))
 BITWISE = Typing(("bool", "int"))
+INTEGER = Typing(("int",))
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Every lifted function by its array-API name; NumPy ufuncs of the same name are redirected here."""

@@ -165,7 +165,10 @@ def logic(make: Generator) -> None:
         make.state("bitwise_invert", [a])
         return
     b = make.number(make.known[a]) if make.chance(0.3) else make.partner(a, is_int_or_bool)
-    make.state(make.random.choice(("bitwise_and", "bitwise_or", "bitwise_xor")), [a, b])
+    names = ["bitwise_and", "bitwise_or", "bitwise_xor"]
+    if kind(make.known[a].dtype) == "int":
+        names += ["bitwise_left_shift", "bitwise_right_shift"]
+    make.state(make.random.choice(names), [a, b])
 
 
 def clip(make: Generator) -> None:

@@ -410,3 +410,4 @@ PREDICATES = {
 LOGIC = {f"logical_{n}": bitwise(getattr(np, f"logical_{n}"), ("bool",)) for n in ("and", "or", "xor", "not")}
 BITWISE = {f"bitwise_{n}": bitwise(getattr(np, f"bitwise_{n}"), ("bool", "int")) for n in ("and", "or", "xor")}
 BITWISE["bitwise_invert"] = bitwise(np.invert, ("bool", "int"))
+SHIFTS = {f"bitwise_{n}_shift": bitwise(getattr(np, f"{n}_shift"), ("int",)) for n in ("left", "right")}

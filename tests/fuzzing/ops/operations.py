@@ -169,6 +169,8 @@ def _binary() -> Mapping[str, Operation]:
         "bitwise_and": ("&", elementwise.BITWISE["bitwise_and"]),
         "bitwise_or": ("|", elementwise.BITWISE["bitwise_or"]),
         "bitwise_xor": ("^", elementwise.BITWISE["bitwise_xor"]),
+        "bitwise_left_shift": ("<<", elementwise.SHIFTS["bitwise_left_shift"]),
+        "bitwise_right_shift": (">>", elementwise.SHIFTS["bitwise_right_shift"]),
     }
     found = {name: Operation((infix(sign), call(name)), rule) for name, (sign, rule) in table.items()}
     for name in ("maximum", "minimum"):

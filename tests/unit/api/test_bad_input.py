@@ -180,7 +180,6 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "indexing": (TraceError, r"index \[0\] is not supported", lambda: call(lambda x: x[[0]], X)),
     "assignment": (TraceError, "(?s)elements .*cannot be assigned.*mf.where", lambda: call(assign, X)),
     "deletion": (TraceError, "cannot be deleted", lambda: call(delete, X)),
-    "a shift": (TraceError, "a shift of a traced value", lambda: call(lambda x: 1 << x, X.astype(np.int32))),
     "an attribute": (TraceError, "a traced tensor has no 'dot'", lambda: call(lambda x: x.dot(x), X)),
     "correction": (
         TraceError,

@@ -170,6 +170,8 @@ def test_half_precision_functions_compute_in_float32() -> None:
         (operator.and_, np.bitwise_and),
         (operator.or_, np.bitwise_or),
         (operator.xor, np.bitwise_xor),
+        (operator.lshift, np.left_shift),
+        (operator.rshift, np.right_shift),
         (operator.lt, np.less),
         (mf.maximum, np.maximum),
         (mf.minimum, np.minimum),
@@ -192,6 +194,30 @@ def test_integer_division_is_defined_for_all_numbers(fn, dtype) -> None:
     for divisor in (-3, -1, 0, 1, 3):
         agree(run(lambda x, n=divisor: rule(x, n), numbers), fn(numbers, dtype(divisor)))
         agree(run(lambda x, n=divisor: rule(n, x), numbers), fn(dtype(divisor), numbers))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("shift", [operator.lshift, operator.rshift])
+def test_shifts_are_defined_for_all_numbers(shift, dtype) -> None:
+    bits = np.iinfo(dtype).bits
+    numbers = np.array([np.iinfo(dtype).min, -5, -1, 0, 1, 77, np.iinfo(dtype).max], dtype)
+    a, b = np.meshgrid(numbers, np.array([-1, 0, 1, 3, bits - 1, bits, np.iinfo(dtype).max], dtype))
+    agree(run(shift, a, b), shift(a, b))
+    agree(run(lambda x: shift(dtype(3), x), b), shift(dtype(3), b))
+    for count in (-1, 0, 4, bits - 1, bits):
+        agree(run(lambda x, n=count: shift(x, n), numbers), shift(numbers, dtype(count)))
+
+
+def test_shifts_by_a_known_number_are_not_guarded() -> None:
+    module = traced(lambda x: (x << 4) >> 4, spec_of(np.ones(4, np.int8)))
+    assert not ops(module, "arith.select")
+    assert not ops(module, "arith.minui")
+
+
+def test_floats_and_bools_are_not_shifted() -> None:
+    for dtype in (np.float32, np.bool_):
+        with pytest.raises(DTypeError, match="bitwise_left_shift"):
+            run(lambda x: x << 1, np.ones(4, dtype))
 
 
 def test_division_by_a_known_number_is_not_guarded() -> None:
