@@ -7,6 +7,7 @@ from mlir import ir
 from mlirfuse.dialect.attributes import ALIGN
 from mlirfuse.dialect.gathered_view import gather_of, promised_alignment
 from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.rewriting import clone
 from mlirfuse.tiling.memory import strides
 
@@ -17,10 +18,10 @@ def mapped_view(d: Distributor, op: ir.Operation) -> None:
     new = clone(op, d.scalars)
     view, source = new.results[0], new.operands[0]
     d.scalars[op.results[0]] = view
-    declared = d.argument_attributes.get(source, {}).get(ALIGN)
-    if declared is not None:
-        type_, gather = ir.MemRefType(source.type), gather_of(op.attributes)
-        d.argument_attributes[view] = {ALIGN: promised_alignment(gather, type_, strides(type_), declared)}
+    type_, gather = ir.MemRefType(source.type), gather_of(op.attributes)
+    default = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)
+    declared = d.argument_attributes.get(source, {}).get(ALIGN, default)
+    d.argument_attributes[view] = {ALIGN: promised_alignment(gather, type_, strides(type_), declared)}
 
 
 @rule("memref.subview")

@@ -105,3 +105,19 @@ def test_results_in_parts(name: str, dtype: Any) -> None:
     np.testing.assert_allclose(
         np.asarray(found, np.float64), wanted, rtol=0, atol=2e-5 if dtype == np.float32 else 2e-2
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("columns", [257, 6, 12, 64])
+@pytest.mark.parametrize("rows", [2, 4])
+def test_parts_of_a_kernel_with_one_dimension(rows: int, columns: int, dtype: Any) -> None:
+    """What all elements are summed for has no rows: parts begin anywhere inside of a thread's vectors."""
+    x = np.random.default_rng(columns).standard_normal((rows, columns)).astype(dtype)
+
+    def parts(x: Any) -> Any:
+        y = mf.abs(x)
+        return mf.astype(y, mf.bfloat16), mf.mean(y), mf.concat([y, -y, y], axis=-1)
+
+    _, mean, joined = mf.fuse(parts, target="interpret")(x)
+    np.testing.assert_allclose(float(mean), np.abs(x.astype(np.float64)).mean(), rtol=1e-3)
+    np.testing.assert_array_equal(joined, np.concatenate([np.abs(x), -np.abs(x), np.abs(x)], axis=-1))
