@@ -23,6 +23,7 @@ from mlirfuse.analysis.scheduling.windows import (
     Place,
     components_access,
     inside_share,
+    merged_extents,
     places_of,
     read_elements,
     shared_elements,
@@ -93,7 +94,9 @@ class ArrayViews:
         array, found = self._array(value, axes), None
         if value in self._places and self._is_large(value):
             align = source_alignment(self._calls, self._numbers[value], alignment)
-            found = windows_access(_source(value, self._attributes[value]), self._views[array], axes, align)
+            known = dict(self._attributes[value])
+            extents = merged_extents(known) if GATHER in known else ir.RankedTensorType(value.type).shape
+            found = windows_access(extents, access.bytes, self._views[array], axes, align)
         elif value in self._components:
             arrays, _ = self._components[value]
             row = ir.RankedTensorType(arrays[0].type).shape[-1] * access.bytes

@@ -25,13 +25,38 @@ below 1 where several neighbours read the same element."""
 def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
     """Where a gathered view lies along each axis of its source, by the attributes of the argument; None where it is no
     gathered view, or an axis of a contiguous source is not read along one dimension of the view.
+
+    An axis of which a view has a single index is one with the axis before it (`merged_extents`).
     """
     gather = _undivided(known)
     if gather is None:
         return None
-    found = [_place(expr, len(gather.components)) for expr in gather.map.results]
-    places = [place for place in found if place is not None and place[1] > 0]
-    return places if len(places) == len(found) == len(_dims(places, gather)) else None
+    places = list[Place]()
+    for expr, extent in zip(gather.map.results, _source(known).shape, strict=True):
+        if isinstance(expr, ir.AffineConstantExpr) and places:
+            dim, step, first = places[-1]
+            places[-1] = dim, step * extent, first * extent + ir.AffineConstantExpr(expr).value
+            continue
+        place = _place(expr, len(gather.components))
+        if place is None or place[1] <= 0:
+            return None
+        places.append(place)
+    return places if len(places) == len(_dims(places, gather)) else None
+
+
+def merged_extents(known: dict[str, ir.Attribute]) -> list[int]:
+    """The extents of a gathered view's source along the axes that its places are of (`places_of`)."""
+    merged = list[int]()
+    for expr, extent in zip(gather_of(ir.DictAttr(known[GATHER])).map.results, _source(known).shape, strict=True):
+        if isinstance(expr, ir.AffineConstantExpr) and merged:
+            merged[-1] *= extent
+        else:
+            merged.append(extent)
+    return merged
+
+
+def _source(known: dict[str, ir.Attribute]) -> ir.RankedTensorType:
+    return ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(known[GATHER])["source"]).value)
 
 
 def _place(expr: ir.AffineExpr, dims: int) -> Place | None:
@@ -60,12 +85,17 @@ def _dims(places: Sequence[Place], gather: Gather) -> set[int]:
 
 
 def windows_access(
-    source: ir.RankedTensorType, views: Sequence[Sequence[Place]], axes: Sequence[int | None], alignment: int
+    extents: Sequence[int],
+    nbytes: int,
+    views: Sequence[Sequence[Place]],
+    axes: Sequence[int | None],
+    alignment: int,
 ) -> ArrayAccess | None:
     """Views of one contiguous array as windows; None where they lie apart in more than their first elements.
 
     Args:
-        source: the array's type.
+        extents: of the array, along the axes of the views' places.
+        nbytes: of an element.
         views: each one's places.
         axes: the dimension of the kernel's space that runs along each dimension of the views.
         alignment: bytes that the array's address is a multiple of.
@@ -82,9 +112,9 @@ def windows_access(
             return None
         if along is not None:
             dims.append(along)
-            strides.append(max(1, floor(step)) * prod(source.shape[axis + 1 :]))
+            strides.append(max(1, floor(step)) * prod(extents[axis + 1 :]))
             windows.append((step, offsets))
-    access = _access(source, dims, strides, alignment, windows)
+    access = _access(nbytes, dims, strides, alignment, windows)
     taps = tuple(sorted({tuple(view[axis][2] for axis in kept) for view in views}))
     is_box = len(taps) == access.taps or any(step != 1 for step, _ in windows)
     return access if is_box else replace(access, views=taps)
@@ -142,7 +172,8 @@ def sliding_access(
     used = [*dims, *(slide[0] for slide in slides if slide is not None)]
     if not any(slides) or len(set(used)) != len(used):
         return None
-    return _access(source, dims, strides, alignment, [(step, (0,)) for step in steps], slides)
+    nbytes = from_mlir(source.element_type).bytes
+    return _access(nbytes, dims, strides, alignment, [(step, (0,)) for step in steps], slides)
 
 
 def read_elements(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -> int | None:
@@ -201,7 +232,7 @@ def _undivided(known: dict[str, ir.Attribute], *, strided: bool = False) -> Gath
     if GATHER not in known:
         return None
     entries = ir.DictAttr(known[GATHER])
-    shape = ir.RankedTensorType(ir.TypeAttr(entries["source"]).value).shape
+    shape = _source(known).shape
     if not strided and "strides" in entries and list(ir.DenseI64ArrayAttr(entries["strides"])) != row_major(shape):
         return None
     gather = gather_of(entries)
@@ -209,18 +240,18 @@ def _undivided(known: dict[str, ir.Attribute], *, strided: bool = False) -> Gath
 
 
 def _access(
-    source: ir.RankedTensorType,
+    nbytes: int,
     dims: Sequence[int],
     strides: Sequence[int],
     alignment: int,
     windows: Sequence[tuple[int | Fraction, tuple[int, ...]]],
     slides: Sequence[tuple[int, int] | None] = (),
 ) -> ArrayAccess:
-    """The access to windows of a contiguous array of that type."""
+    """The access to windows of a contiguous array whose elements have so many bytes."""
     return ArrayAccess(
         tuple(dims),
         tuple(strides),
-        from_mlir(source.element_type).bytes,
+        nbytes,
         alignment,
         written=False,
         is_contiguous=False,

@@ -66,6 +66,29 @@ def test_corners_of_boxes_are_one_access() -> None:
     assert [each.windows for each in overlapping] == [(), ()]
 
 
+def crossed(a: mf.Tensor, b: mf.Tensor) -> mf.Tensor:
+    pairs = ((1, 2), (2, 0), (0, 1))
+    return mf.stack([a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in pairs], axis=-1)
+
+
+def test_components_that_parts_of_a_result_read_are_one_access() -> None:
+    """They are gathered views, as the parts are joined: a single index is of the axis before it."""
+    vectors = mf.TensorSpec((4096, 3), "float32")
+    first, second = reads(crossed, vectors, vectors)
+    for array in (first, second):
+        assert (array.dims, array.strides, array.windows) == ((0,), (3,), ((3, (0, 1, 2)),))
+
+
+def test_components_of_shifted_arrays_are_windows() -> None:
+    def normals(p: mf.Tensor) -> mf.Tensor:
+        n = crossed(p[1:-1, 2:] - p[1:-1, :-2], p[2:, 1:-1] - p[:-2, 1:-1])
+        return n / mf.sqrt(mf.sum(n * n, axis=-1, keepdims=True))
+
+    (image,) = reads(normals, mf.TensorSpec((4096, 4096, 3), "float32"))
+    assert image.strides == (3 * 4096, 3)
+    assert image.windows == ((1, (0, 1, 2)), (3, tuple(range(9))))
+
+
 def test_components_of_two_arrays_stay_apart() -> None:
     """One of each, or both of each of two arrays."""
     spec = mf.TensorSpec((32, 128), "float32")
