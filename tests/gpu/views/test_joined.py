@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.views.joined import JOINED_RESULTS, Joined, rotated, rotated_in_numpy
+from tests.support.views.joined import JOINED_RESULTS, Joined, parts_and_mean, rotated, rotated_in_numpy
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
@@ -49,3 +49,12 @@ def test_results_in_parts(name: str, dtype: Any) -> None:
         tolerance = 2e-5 if dtype == np.float32 else 1e-2  # of the largest: the parts are rounded, and what they are of
         scale = max(1.0, float(np.abs(wanted).max()))
         np.testing.assert_allclose(cupy.asnumpy(found).astype(np.float64), wanted, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("columns", [257, 6, 12, 64])
+@pytest.mark.parametrize("rows", [2, 4])
+def test_parts_of_a_kernel_with_one_dimension(rows: int, columns: int) -> None:
+    x = np.random.default_rng(columns).standard_normal((rows, columns)).astype(np.float32)
+    _, mean, joined = mf.fuse(parts_and_mean)(cupy.asarray(x))
+    np.testing.assert_allclose(float(mean), np.abs(x.astype(np.float64)).mean(), rtol=1e-5)
+    np.testing.assert_array_equal(cupy.asnumpy(joined), np.concatenate([np.abs(x), -np.abs(x), np.abs(x)], axis=-1))

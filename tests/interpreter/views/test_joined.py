@@ -11,7 +11,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.pairwise import some
-from tests.support.views.joined import JOINED_RESULTS, Joined, rotated, rotated_in_numpy
+from tests.support.views.joined import JOINED_RESULTS, Joined, parts_and_mean, rotated, rotated_in_numpy
 
 
 @pytest.mark.parametrize("seed", some(range(300), 40))
@@ -111,13 +111,8 @@ def test_results_in_parts(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("columns", [257, 6, 12, 64])
 @pytest.mark.parametrize("rows", [2, 4])
 def test_parts_of_a_kernel_with_one_dimension(rows: int, columns: int, dtype: Any) -> None:
-    """What all elements are summed for has no rows: parts begin anywhere inside of a thread's vectors."""
+    """Parts begin anywhere inside of a thread's vectors."""
     x = np.random.default_rng(columns).standard_normal((rows, columns)).astype(dtype)
-
-    def parts(x: Any) -> Any:
-        y = mf.abs(x)
-        return mf.astype(y, mf.bfloat16), mf.mean(y), mf.concat([y, -y, y], axis=-1)
-
-    _, mean, joined = mf.fuse(parts, target="interpret")(x)
+    _, mean, joined = mf.fuse(parts_and_mean, target="interpret")(x)
     np.testing.assert_allclose(float(mean), np.abs(x.astype(np.float64)).mean(), rtol=1e-3)
     np.testing.assert_array_equal(joined, np.concatenate([np.abs(x), -np.abs(x), np.abs(x)], axis=-1))

@@ -77,6 +77,12 @@ def colours(xp: Any, join: Any, x: Any, y: Any) -> Any:
     return xp.stack([xp.exp(x), x * y, y + x], axis=-1)
 
 
+def parts_and_mean(x: Any) -> Any:
+    """Parts along rows of a kernel that has one dimension, as all elements are summed."""
+    y = mf.abs(x)
+    return mf.astype(y, mf.float16), mf.mean(y), mf.concat([y, -y, y], axis=-1)
+
+
 JOINED_RESULTS: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "rotary": (rotary, ((2, 5, 3, 64), (5, 1, 32), (5, 1, 32))),
     "short halves": (rotary, ((3, 4, 1, 8), (4, 1, 4), (4, 1, 4))),
