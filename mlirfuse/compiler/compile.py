@@ -220,7 +220,7 @@ class _Kept:
 
 
 def _has_second_kernel(schedule: Schedule) -> bool:
-    return schedule.persistent_loop is not None and schedule.persistent_loop.grid_reduction == "second_kernel"
+    return schedule.persistent_loop is not None and schedule.persistent_loop.has_second_kernel
 
 
 @dataclass(frozen=True)

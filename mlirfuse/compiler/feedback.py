@@ -107,7 +107,7 @@ def _attempts_in(compiled: C, chosen: Chosen, attempts: Attempts, assemble: Asse
         name = kernel_of(resources.name)
         spilled = max(resources.spill_store_bytes or 0, resources.spill_load_bytes or 0)
         if spilled and name in chosen and spilled > (found[name].spilled if name in found else 0):
-            second = is_second_stage(resources.name)
+            second = _is_second_stage(resources.name)
             found[name] = Attempt(chosen[name], resources.registers, spilled, second_stage=second)
         elif name in chosen and name not in found and _is_crowded(chosen[name], resources):
             found[name] = Attempt(chosen[name], resources.registers, 0)
@@ -147,6 +147,6 @@ def kernel_of(name: str) -> str:
     return name.removesuffix("_kernel").removesuffix("_second_stage")
 
 
-def is_second_stage(name: str) -> bool:
+def _is_second_stage(name: str) -> bool:
     """Whether a kernel adds up the partials of another one."""
     return name.removesuffix("_kernel").endswith("_second_stage")

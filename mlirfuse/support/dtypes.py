@@ -40,8 +40,10 @@ class DType:
         return f"mf.{self.name}"
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, DType) or other is None:
-            return self is other or (isinstance(other, DType) and self.name == other.name)
+        if isinstance(other, DType):
+            return self.name == other.name
+        if other is None:
+            return False
         try:
             return self.name == dtype_of(other).name
         except DTypeError:

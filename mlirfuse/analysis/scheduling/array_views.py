@@ -28,6 +28,7 @@ from mlirfuse.analysis.scheduling.windows import (
     read_elements,
     shared_elements,
     sliding_access,
+    source_of,
     windows_access,
 )
 from mlirfuse.dialect.attributes import STRIDES
@@ -95,7 +96,7 @@ class ArrayViews:
         if value in self._places and self._is_large(value):
             align = source_alignment(self._calls, self._numbers[value], alignment)
             known = dict(self._attributes[value])
-            extents = merged_extents(known) if GATHER in known else ir.RankedTensorType(value.type).shape
+            extents = merged_extents(known) if GATHER in known else _source(value, known).shape
             found = windows_access(extents, access.bytes, self._views[array], axes, align)
         elif value in self._components:
             arrays, _ = self._components[value]
@@ -176,7 +177,7 @@ def _source(value: ir.Value, known: Attributes) -> ir.RankedTensorType:
     """The type of the source of a gathered view with these attributes, or of another array itself."""
     if GATHER not in known:
         return ir.RankedTensorType(value.type)
-    return ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(known[GATHER])["source"]).value)
+    return source_of(known)
 
 
 def _is_whole_array(value: ir.Value, known: Attributes) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -32,30 +32,38 @@ def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
     if gather is None:
         return None
     places = list[Place]()
-    for expr, extent in zip(gather.map.results, _source(known).shape, strict=True):
-        if isinstance(expr, ir.AffineConstantExpr) and places:
-            dim, step, first = places[-1]
-            places[-1] = dim, step * extent, first * extent + ir.AffineConstantExpr(expr).value
-            continue
+    for (expr, _), *single in _merged_axes(gather, source_of(known).shape):
         place = _place(expr, len(gather.components))
         if place is None or place[1] <= 0:
             return None
-        places.append(place)
+        dim, step, first = place
+        for index, extent in single:
+            step, first = step * extent, first * extent + ir.AffineConstantExpr(index).value
+        places.append((dim, step, first))
     return places if len(places) == len(_dims(places, gather)) else None
 
 
 def merged_extents(known: dict[str, ir.Attribute]) -> list[int]:
     """The extents of a gathered view's source along the axes that its places are of (`places_of`)."""
-    merged = list[int]()
-    for expr, extent in zip(gather_of(ir.DictAttr(known[GATHER])).map.results, _source(known).shape, strict=True):
+    axes = _merged_axes(gather_of(ir.DictAttr(known[GATHER])), source_of(known).shape)
+    return [prod(extent for _, extent in each) for each in axes]
+
+
+def _merged_axes(gather: Gather, shape: Sequence[int]) -> list[list[tuple[ir.AffineExpr, int]]]:
+    """The index along each axis of a view's source, and the axis's extent: an axis with those of a single index behind
+    it.
+    """
+    merged = list[list[tuple[ir.AffineExpr, int]]]()
+    for expr, extent in zip(gather.map.results, shape, strict=True):
         if isinstance(expr, ir.AffineConstantExpr) and merged:
-            merged[-1] *= extent
+            merged[-1].append((expr, extent))
         else:
-            merged.append(extent)
+            merged.append([(expr, extent)])
     return merged
 
 
-def _source(known: dict[str, ir.Attribute]) -> ir.RankedTensorType:
+def source_of(known: Mapping[str, ir.Attribute]) -> ir.RankedTensorType:
+    """The type of the source of an argument with these attributes, which is a gathered view."""
     return ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(known[GATHER])["source"]).value)
 
 
@@ -232,7 +240,7 @@ def _undivided(known: dict[str, ir.Attribute], *, strided: bool = False) -> Gath
     if GATHER not in known:
         return None
     entries = ir.DictAttr(known[GATHER])
-    shape = _source(known).shape
+    shape = source_of(known).shape
     if not strided and "strides" in entries and list(ir.DenseI64ArrayAttr(entries["strides"])) != row_major(shape):
         return None
     gather = gather_of(entries)

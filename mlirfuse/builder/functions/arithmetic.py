@@ -7,6 +7,7 @@ from mlir.dialects import arith, math
 
 from mlirfuse.builder.emission.body import constant_like, is_float
 from mlirfuse.builder.emission.lift import ARITHMETIC, FLOATING, NUMERIC_WIDE, lift
+from mlirfuse.support.rewriting import integer_of
 
 
 @lift(ARITHMETIC)
@@ -139,8 +140,8 @@ def _divisor(b: ir.Value) -> ir.Value:
 
 def _where_equal(b: ir.Value, values: dict[int, ir.Value], otherwise: ir.Value) -> ir.Value:
     """`values[b]` if `b` equals a key, else `otherwise`; comparisons with a constant `b` are folded."""
-    if not isinstance(b.owner, ir.Block) and b.owner.operation.name == "arith.constant":
-        return values.get(ir.IntegerAttr(b.owner.operation.attributes["value"]).value, otherwise)
+    if (known := integer_of(b)) is not None:
+        return values.get(known, otherwise)
     for number, value in values.items():
         equal = arith.CmpIOp(arith.CmpIPredicate.eq, b, constant_like(b, number)).result
         otherwise = arith.SelectOp(equal, value, otherwise).result

@@ -7,12 +7,13 @@ from mlir.dialects import arith
 
 from mlirfuse.builder.emission.body import constant_like
 from mlirfuse.builder.emission.lift import FUNCTIONS, INTEGER, lift
+from mlirfuse.support.rewriting import integer_of
 
 
 @lift(INTEGER)
 def bitwise_left_shift(a: ir.Value, b: ir.Value) -> ir.Value:
     """`a << b`, of integers; 0 where b is negative, or not less than the bits of the common dtype."""
-    width, known = a.type.width, _known(b)
+    width, known = a.type.width, integer_of(b)
     if known is not None:
         return arith.ShLIOp(a, b).result if 0 <= known < width else constant_like(a, 0)
     shifted = arith.ShLIOp(a, b).result
@@ -25,7 +26,7 @@ def bitwise_right_shift(a: ir.Value, b: ir.Value) -> ir.Value:
     """`a >> b`, of integers, with copies of the sign from the left: `a // 2**b`. Where b is negative, or not less than
     the bits of the common dtype, -1 for negative numbers, and 0 for others.
     """
-    most, known = constant_like(b, a.type.width - 1), _known(b)
+    most, known = constant_like(b, a.type.width - 1), integer_of(b)
     if known is not None:
         return arith.ShRSIOp(a, b if 0 <= known < a.type.width else most).result
     return arith.ShRSIOp(a, arith.MinUIOp(b, most).result).result
@@ -33,10 +34,3 @@ def bitwise_right_shift(a: ir.Value, b: ir.Value) -> ir.Value:
 
 FUNCTIONS["left_shift"] = bitwise_left_shift  # NumPy's names for them
 FUNCTIONS["right_shift"] = bitwise_right_shift
-
-
-def _known(b: ir.Value) -> int | None:
-    """The number that a constant is."""
-    if isinstance(b.owner, ir.Block) or b.owner.operation.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(b.owner.operation.attributes["value"]).value

@@ -7,8 +7,8 @@ from mlir import ir
 from mlirfuse.dialect.attributes import ALIGN
 from mlirfuse.dialect.gathered_view import gather_of, promised_alignment
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.rewriting import clone
+from mlirfuse.tiling.kernel_signature import default_attributes
 from mlirfuse.tiling.memory import strides
 
 
@@ -19,8 +19,7 @@ def mapped_view(d: Distributor, op: ir.Operation) -> None:
     view, source = new.results[0], new.operands[0]
     d.scalars[op.results[0]] = view
     type_, gather = ir.MemRefType(source.type), gather_of(op.attributes)
-    default = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)
-    declared = d.argument_attributes.get(source, {}).get(ALIGN, default)
+    declared = (default_attributes() | d.argument_attributes.get(source, {}))[ALIGN]
     d.argument_attributes[view] = {ALIGN: promised_alignment(gather, type_, strides(type_), declared)}
 
 

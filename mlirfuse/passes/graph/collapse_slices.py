@@ -113,7 +113,7 @@ def _replace(op: ir.Operation, component: _Component, rows: dict[tuple[ir.Value,
             _read(use.owner.operation, use.operand_number, new, outer)
         type_ = ir.RankedTensorType(op.results[0].type)
         if list(op.results[0].uses):
-            groups = [*([axis] for axis in range(outer)), list(range(outer, type_.rank))]
+            groups = _groups(type_, outer)
             sizes = [tensor.dim(new, index(axis)) for axis in range(outer) if type_.is_dynamic_dim(axis)]
             expanded = tensor.ExpandShapeOp(type_, new, groups, sizes, list(type_.shape)).result
             op.results[0].replace_all_uses_with(expanded)
@@ -138,8 +138,13 @@ def _collapsed(source: ir.Value, outer: int) -> ir.Value:
     """An array with all axes but the first few as one."""
     type_ = ir.RankedTensorType(source.type)
     shape = [*list(type_.shape)[:outer], prod(list(type_.shape)[outer:])]
-    groups = [*([axis] for axis in range(outer)), list(range(outer, type_.rank))]
+    groups = _groups(type_, outer)
     return tensor.CollapseShapeOp(ir.RankedTensorType.get(shape, type_.element_type), source, groups).result
+
+
+def _groups(type_: ir.RankedTensorType, outer: int) -> list[list[int]]:
+    """The axes of a type, of which all but the first few become one."""
+    return [*([axis] for axis in range(outer)), list(range(outer, type_.rank))]
 
 
 def _sliced(rows: ir.Value, op: ir.Operation, component: _Component) -> ir.Value:

@@ -83,7 +83,7 @@ class FuseCollapseDims(Pass):
             if space.unread_dims:
                 remarks.declined(self, "it reads nothing with one of its dynamic extents", kernel)
                 continue
-            if needs_grid(space) and _has_loop(kernel) and not _has_loop(kernel, merged=True):
+            if needs_grid(space) and _has_loop(kernel) and not _has_loop_merged(kernel):
                 remarks.declined(self, "the merged dimensions leave no tiles for a loop of the grid", kernel)
                 continue
             merge_dims(kernel, space, pairs, hosts)
@@ -108,15 +108,22 @@ def collapse_alone(kernel: ir.Operation) -> None:
         KernelCollapser(kernel, space, pairs).collapse()
 
 
-def _has_loop(kernel: ir.Operation, *, merged: bool = False) -> bool:
-    """Whether there is a persistent loop for a kernel as it is, or with its dimensions merged."""
+def _has_loop(kernel: ir.Operation) -> bool:
+    """Whether there is a persistent loop for a kernel."""
+    try:
+        problem = kernel_problem(kernel)
+        return isinstance(problem, Problem) and next(loops(problem, target_of_module(kernel.parent)), None) is not None
+    except ScheduleError:
+        return False
+
+
+def _has_loop_merged(kernel: ir.Operation) -> bool:
+    """Whether there is one for a kernel with its dimensions merged."""
     with ir.InsertionPoint(kernel):
         trial = kernel.clone().operation
     try:
-        if merged:
-            collapse_alone(trial)
-        problem = kernel_problem(trial)
-        return isinstance(problem, Problem) and next(loops(problem, target_of_module(kernel.parent)), None) is not None
+        collapse_alone(trial)
+        return _has_loop(trial)
     except ScheduleError:
         return False
     finally:

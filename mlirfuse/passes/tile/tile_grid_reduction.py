@@ -92,7 +92,7 @@ class FuseTileGridReduction(Pass):
             if schedule.persistent_loop.grid_reduction == "atomics":
                 _require_float_sums(plan.reductions)
             name = symbol(kernel)
-            if schedule.persistent_loop.grid_reduction == "second_kernel":
+            if schedule.persistent_loop.has_second_kernel:
                 launches = [call for function in functions(module) for call in calls(function) if callee(call) == name]
                 tiled = emit_two_kernels(kernel, space, plan, schedule, launches)
             else:

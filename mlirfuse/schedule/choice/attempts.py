@@ -242,7 +242,7 @@ def thinner(attempt: Attempt, problem: Problem) -> Iterator[Schedule]:
     """
     schedule = attempt.schedule
     if (loop := schedule.persistent_loop) is not None:
-        apart = loop.grid_reduction == "second_kernel" and not attempt.second_stage
+        apart = loop.has_second_kernel and not attempt.second_stage
         if loop.second_stage_reads > 1 and not apart:
             yield schedule.with_loop(second_stage_reads=loop.second_stage_reads // 2)
         return

@@ -5,7 +5,7 @@ Every family proposes what is legal, and `predict` says what each of them takes:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
@@ -62,7 +62,7 @@ def fastest_thin(
     """The fastest proposal without a persistent loop whose threads have at most so many elements; None without any."""
     predictions = _Predictions(with_extents(problem), machine or machine_of(target))
     thin = [p.schedule for p in block_proposals(problem, target) if p.schedule.layout.elements_per_thread <= elements]
-    return min(thin, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
+    return predictions.fastest(thin)
 
 
 def clearly_faster(
@@ -73,22 +73,29 @@ def clearly_faster(
     machine: MachineModel | None = None,
 ) -> Schedule | None:
     """The fastest proposal of those that fit, if it is clearly faster than a schedule that was chosen (`CLEARLY`)."""
-    predictions = _Predictions(with_extents(problem), machine or machine_of(target))
-    found = [p.schedule for p in proposals(problem, target) if fits(p.schedule)]
-    best = min(found, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
-    if best is None or CLEARLY * predictions.of(best).microseconds >= predictions.of(chosen).microseconds:
-        return None
-    return best
+    return _faster(problem, target, chosen, fits, machine, by=CLEARLY)
 
 
 def faster_of_another_kind(
     problem: Problem, target: Target, chosen: Schedule, kinds: Collection[Kind], machine: MachineModel | None = None
 ) -> Schedule | None:
     """The fastest proposal of none of these kinds (`kind_of`), if it is faster than a schedule that was chosen."""
+    return _faster(problem, target, chosen, lambda schedule: kind_of(schedule) not in kinds, machine)
+
+
+def _faster(
+    problem: Problem,
+    target: Target,
+    chosen: Schedule,
+    fits: Callable[[Schedule], bool],
+    machine: MachineModel | None,
+    *,
+    by: float = 1.0,
+) -> Schedule | None:
+    """The fastest proposal of those that fit, if the chosen schedule takes more than so many times as long."""
     predictions = _Predictions(with_extents(problem), machine or machine_of(target))
-    others = [p.schedule for p in proposals(problem, target) if kind_of(p.schedule) not in kinds]
-    best = min(others, key=lambda schedule: predictions.of(schedule).microseconds, default=None)
-    if best is None or predictions.of(best).microseconds >= predictions.of(chosen).microseconds:
+    best = predictions.fastest([p.schedule for p in proposals(problem, target) if fits(p.schedule)])
+    if best is None or by * predictions.of(best).microseconds >= predictions.of(chosen).microseconds:
         return None
     return best
 
@@ -173,6 +180,10 @@ class _Predictions:
         if found is None:
             found = self._known[schedule] = predict(schedule, self._problem, self._machine)
         return found
+
+    def fastest(self, schedules: Sequence[Schedule]) -> Schedule | None:
+        """The schedule that is predicted to take the least time, the first of equals; None of none."""
+        return min(schedules, key=lambda schedule: self.of(schedule).microseconds, default=None)
 
 
 @lru_cache(maxsize=4)

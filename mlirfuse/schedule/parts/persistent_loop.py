@@ -103,9 +103,14 @@ class PersistentLoop:
     slices: int = 1
 
     @property
+    def has_second_kernel(self) -> bool:
+        """Whether a kernel of its own adds up the partials."""
+        return self.grid_reduction == "second_kernel"
+
+    @property
     def compensates(self) -> bool:
         """Whether a block adds up its periods' sums itself, with what additions lose."""
-        return self.period > 0 and self.grid_reduction == "second_kernel"
+        return self.period > 0 and self.has_second_kernel
 
     @property
     def sharing(self) -> int:
@@ -130,7 +135,7 @@ class PersistentLoop:
             return f"{self.stages} stages are not 1 to {MOST_STAGES}"
         if self.few_tiles < 0:
             return f"{self.few_tiles} tiles: few_tiles must be at least 0"
-        if (self.grid_reduction == "second_kernel") != (self.blocks > 0):
+        if self.has_second_kernel != (self.blocks > 0):
             return (
                 f"{self.blocks} blocks at most: a second kernel needs their number, the others take as many as are "
                 f"resident"
@@ -147,7 +152,7 @@ class PersistentLoop:
             return "a block takes consecutive tiles with one stage, no peeled loop, and no dynamic tail only"
         if self.slices < 1:
             return f"{self.slices} slices: there must be 1 at least"
-        if self.slices > 1 and (self.grid_reduction != "second_kernel" or self.stages > 1 or self.peeled):
+        if self.slices > 1 and (not self.has_second_kernel or self.stages > 1 or self.peeled):
             return "blocks have slices with grid_reduction second_kernel, one stage, and no peeled loop only"
         if self.blocks % self.slices:
             return f"{self.blocks} blocks are no multiple of {self.slices} slices"

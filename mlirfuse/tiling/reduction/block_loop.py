@@ -91,7 +91,7 @@ class BlockLoop:
     def _returns_partials(self) -> bool:
         """Whether the partials are results of the kernel, for a second kernel to combine."""
         assert self.schedule.persistent_loop is not None  # checked by the pass
-        return self.schedule.persistent_loop.grid_reduction == "second_kernel"
+        return self.schedule.persistent_loop.has_second_kernel
 
     @property
     def _stores_each_period(self) -> bool:

@@ -141,4 +141,4 @@ def _second_stage(
         work.gathered = work.reads * own.threads * each
     work.grid_barriers = int(plan.grid_reduction == "grid_sync")
     work.messages = LAST_BLOCK_MESSAGES * alone
-    work.kernels = 2 if plan.grid_reduction == "second_kernel" else 1
+    work.kernels = 2 if plan.has_second_kernel else 1
