@@ -60,7 +60,7 @@ def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:
             most_read = most_read_bytes(threads, target)
             if transposed := transposed_schedule(narrow, threads, MOST_READ_BYTES):
                 yield transposed
-            for repeats in _unpadded_repeats(narrow, most_read):
+            for repeats in (*_unpadded_repeats(narrow, most_read), *_sharing_repeats(narrow, most_read)):
                 yield elementwise_schedule(narrow, threads=threads, vectors=1, most_read=most_read, repeats=repeats)
             for vectors in VECTORS if problem.transposed is None else (1,):
                 if vectors == 1 or vectors * vector * tap_bytes(problem) <= most_read:
@@ -87,6 +87,20 @@ def _unpadded_repeats(problem: Problem, most_read: int) -> Iterator[Repeats]:
         held = prod(repeats.values())
         if held > 1 and problem.vector * held * tap_bytes(problem) <= most_read:
             yield repeats
+
+
+def _sharing_repeats(problem: Problem, most_read: int) -> Iterator[Repeats]:
+    """Vectors of a thread along a dimension that arrays are broadcast along, which it then reads once for all of them:
+    of a rotary embedding's angles, which positions have alone, those of several heads.
+    """
+    if problem.transposed is not None:
+        return
+    of_tables = sum(table.bytes for table in problem.tables)
+    for d in problem.sharing_dims:
+        for n in VECTORS[1:]:
+            read = problem.vector * (n * tap_bytes(problem) + of_tables)
+            if (problem.extents[d] or n) >= n and read <= most_read:
+                yield {d: n}
 
 
 def _odd(extent: int) -> int:

@@ -246,6 +246,11 @@ class Problem:
         ]
 
     @kept_property
+    def sharing_dims(self) -> list[int]:
+        """The dimensions of more than one element along which a table is the same."""
+        return [d for d in sorted(self.whole) if any(d not in table.dims for table in self.tables)]
+
+    @kept_property
     def shares_reads(self) -> bool:
         """Whether elements of the space share all that they read: no array that is read varies along all of it."""
         reads = [a for a in self.reads if a.dims]

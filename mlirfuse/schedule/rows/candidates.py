@@ -170,9 +170,7 @@ def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
 def _sharing(problem: Problem) -> Iterator[int]:
     """Which of the dimensions that are not reduced, but for the last one, have rows with a table in common."""
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
-    for number, d in enumerate(outer[:-1]):
-        if problem.extents[d] != 1 and any(d not in table.dims for table in problem.tables):
-            yield number
+    return (number for number, d in enumerate(outer[:-1]) if d in problem.sharing_dims)
 
 
 def _neighbouring_rows(problem: Problem) -> Iterator[int]:

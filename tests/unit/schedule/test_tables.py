@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.choice import choose_schedule
+from mlirfuse.schedule.elementwise import elementwise_schedules
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.predict import work_of
@@ -44,6 +45,15 @@ def test_rows_of_a_thread_lie_along_what_shares_a_table() -> None:
     assert {(2, 1), (4, 1), (1, 2), (1, 4)} <= found
     alone = replace(rotary(), arrays=rotary().arrays[:2])
     assert all(s.layout.repeats[0] == 1 for s in row_candidates(alone, TARGET))
+
+
+def test_vectors_of_a_thread_lie_along_what_shares_a_table() -> None:
+    rotated = replace(rotary(), reduced=frozenset(), reductions=(), dependent_reductions=0)
+    found = {s.layout.repeats for s in elementwise_schedules(rotated, TARGET)}
+    assert {(2, 1, 1), (4, 1, 1)} <= found
+    assert choose_schedule(rotated, TARGET, machine=MACHINE).layout.repeats[0] > 1
+    alone = replace(rotated, arrays=(*rotary().arrays[:2], *rotary().arrays[4:]))
+    assert all(s.layout.repeats[0] == 1 for s in elementwise_schedules(alone, TARGET))
 
 
 def test_tables_are_read_once_a_block() -> None:
