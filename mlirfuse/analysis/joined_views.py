@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
 
 from mlir import ir
 
@@ -19,19 +20,21 @@ MORE = "it does more than to join parts"
 
 @dataclass(frozen=True)
 class JoinedViews:
-    """Parts of one shape, one after the other in one dimension of the whole.
+    """Parts of one shape, one after the other in a dimension of the whole, or in several, as the blocks of a matrix.
 
     Attributes:
-        views: the `fuse.gathered_view` of each part, in order of their places.
+        views: the `fuse.gathered_view` of each part, in row-major order of their places.
         shape: of a part.
         axes: for each axis of a part the dimension of the whole that runs along it.
-        place: the dimension of the whole in which parts follow one another.
+        places: the dimensions of the whole in which parts follow one another.
+        counts: how many parts there are along each of them.
     """
 
     views: tuple[ir.Operation, ...]
     shape: tuple[int, ...]
     axes: tuple[int, ...]
-    place: int
+    places: tuple[int, ...]
+    counts: tuple[int, ...]
 
 
 def joined_views(op: ir.Operation, source: Callable[[ir.Value], ir.Value | None]) -> JoinedViews | str:
@@ -50,17 +53,19 @@ def joined_views(op: ir.Operation, source: Callable[[ir.Value], ir.Value | None]
         return next(each for each in slices if isinstance(each, str))
     axes, starts = zip(*found, strict=True)
     shapes = {tuple(ir.RankedTensorType(view.operands[0].type).shape) for view in views}
-    moved = [d for d in range(len(starts[0])) if len({start[d] for start in starts}) > 1]
-    if len(set(axes)) > 1 or len(shapes) > 1 or len(moved) != 1:
+    places = [d for d in range(len(starts[0])) if len({start[d] for start in starts}) > 1]
+    if len(set(axes)) > 1 or len(shapes) > 1 or not places:
         return "its parts have other shapes, or orders of dimensions"
-    (place,) = moved
     (shape,) = shapes
-    if any(start for d, start in enumerate(starts[0]) if d != place):
+    if any(start for d, start in enumerate(starts[0]) if d not in places):
         return "its parts begin elsewhere than the whole"
-    order = sorted(range(len(views)), key=lambda n: starts[n][place])
-    if [starts[n][place] for n in order] != [n * shape[axes[0].index(place)] for n in range(len(views))]:
+    counts = [len({start[d] for start in starts}) for d in places]
+    order = sorted(range(len(views)), key=lambda n: [starts[n][d] for d in places])
+    sides = [shape[axes[0].index(d)] for d in places]
+    filled = product(*(range(0, side * count, side) for side, count in zip(sides, counts, strict=True)))
+    if [tuple(starts[n][d] for d in places) for n in order] != list(filled):
         return "its parts leave something out between them"
-    return JoinedViews(tuple(views[n] for n in order), shape, axes[0], place)
+    return JoinedViews(tuple(views[n] for n in order), shape, axes[0], tuple(places), tuple(counts))
 
 
 def is_pointwise(op: ir.Operation) -> bool:
@@ -128,3 +133,21 @@ def place_in_whole(view: ir.Operation) -> tuple[tuple[int, ...], tuple[int, ...]
     if len(axes) != rank:
         return "a part is no slice of the whole"
     return tuple(axes), tuple(starts)
+
+
+def are_apart(views: Sequence[ir.Operation]) -> bool:
+    """Whether parts follow one another in one dimension of the whole."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for view in views:
+        place = place_in_whole(view)
+        if isinstance(place, str):
+            return False
+        axes, starts = place
+        shape = ir.RankedTensorType(view.operands[0].type).shape
+        for axis, dim in enumerate(axes):
+            ranges.setdefault(dim, []).append((starts[dim], starts[dim] + shape[axis]))
+    for own in ranges.values():
+        own.sort()
+        if all(end <= start for (_, end), (start, _) in pairwise(own)):
+            return True
+    return False

@@ -8,8 +8,8 @@ COPIED = declare(
     "copied",
     I64,
     ("linalg.generic",),
-    "On an elementwise op that yields its input: the result of the host function that it writes to memory of its own,"
-    " or -1 for the source of a reshape. Without it, the host would make a view.",
+    "On an elementwise op that yields its inputs: the result of the host function that it writes to memory of its own,"
+    " or -1 for the source of a reshape and the parts of a joined result. Without it, the host would make a view.",
     set_by="passes/graph/copies",
     read_by="analysis/memory/host_views",
 )

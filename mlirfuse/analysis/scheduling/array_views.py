@@ -78,7 +78,9 @@ class ArrayViews:
 
     def _array(self, value: ir.Value, axes: Axes) -> Array:
         if value in self._components:
-            return self._components[value][0], self._attributes[value][STRIDES], axes
+            steps = ir.DenseI64ArrayAttr(self._attributes[value][STRIDES])
+            along = [(d, step) for d, step in zip(axes, steps, strict=True) if d is not None]
+            return self._components[value][0], tuple(along)
         return self._first[value], axes
 
     def together(

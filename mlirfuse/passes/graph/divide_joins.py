@@ -90,10 +90,11 @@ def _join_of(op: ir.Operation) -> _Join | None:
     if op.name != "linalg.generic" or not is_elementwise(op):
         return None
     joined = joined_views(op, lambda operand: operand)
-    if isinstance(joined, str) or len(joined.views) > MOST_PARTS:
+    if isinstance(joined, str) or len(joined.views) > MOST_PARTS or len(joined.places) > 1:
         return None
     type_ = ir.RankedTensorType(op.results[0].type)
-    axis, count = joined.place, joined.shape[joined.place]
+    (axis,) = joined.places
+    count = joined.shape[axis]
     whole = [n * len(joined.views) if a == axis else n for a, n in enumerate(joined.shape)]
     if joined.axes != tuple(range(type_.rank)) or whole != list(type_.shape):
         return None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import ClassVar
 
 from mlir import ir
 from mlir.dialects import linalg
 
-from mlirfuse.analysis.joined_views import place_in_whole, selected_views
+from mlirfuse.analysis.joined_views import are_apart, selected_views
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.gathered_view import gather_of, gathered_view
@@ -66,7 +65,7 @@ def _fold(join: ir.Operation, views: Sequence[ir.Operation]) -> str | None:
     kept = [view for view in views if not _is_zero(view.operands[0])]
     if len(kept) == len(views) or not kept:
         return "no part is filled with zeros, or all are"
-    if not _are_apart(views):
+    if not are_apart(views):
         return "parts overlap"
     if not _is_zero_constant(_default(join)):
         return "what is between the parts is not zero"
@@ -94,24 +93,6 @@ def _copied(view: ir.Value) -> ir.Value:
     with ir.InsertionPoint(block):
         linalg.YieldOp([block.arguments[0]])
     return op.results[0]
-
-
-def _are_apart(views: Sequence[ir.Operation]) -> bool:
-    """Whether parts follow one another in one dimension of the whole."""
-    ranges: dict[int, list[tuple[int, int]]] = {}
-    for view in views:
-        place = place_in_whole(view)
-        if isinstance(place, str):
-            return False
-        axes, starts = place
-        shape = ir.RankedTensorType(view.operands[0].type).shape
-        for axis, dim in enumerate(axes):
-            ranges.setdefault(dim, []).append((starts[dim], starts[dim] + shape[axis]))
-    for own in ranges.values():
-        own.sort()
-        if all(end <= start for (_, end), (start, _) in pairwise(own)):
-            return True
-    return False
 
 
 def _is_zero(value: ir.Value) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import RESHAPES
+from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
@@ -39,31 +40,46 @@ class JoinedResults:
 
 def _joins_results(join: ir.Operation) -> bool:
     """Whether an op selects from views of computed values, as `JoinedResults.have` says."""
-    views = [maker for operand in join.operands if (maker := defining_op(operand)) is not None and _is_view(maker)]
-    parts = list(dict.fromkeys(maker.operands[0] for maker in views))
+    parts = parts_of_result(join)
+    return bool(parts) and all(map(is_computed, parts)) and have_in_common(parts)
+
+
+def parts_of_result(join: ir.Operation) -> list[ir.Value]:
+    """The values of one shape that an op joins to what is a result, in runs of an access of 16 bytes at least, or
+    element by element; none for another op.
+    """
+    makers = [maker for operand in join.operands if (maker := defining_op(operand)) is not None]
+    views = [maker for maker in makers if maker.name == DEFINITION.full_name and not gather_of(maker.attributes).inside]
+    parts = list(dict.fromkeys(view.operands[0] for view in views))
     shapes = {tuple(ir.RankedTensorType(part.type).shape) for part in parts}
-    if len(parts) < 2 or len(shapes) > 1 or not all(map(_is_computed, parts)):
-        return False
+    if len(parts) < 2 or len(shapes) > 1:
+        return []
     type_ = ir.RankedTensorType(parts[0].type)
-    is_interleaved = type_.rank > 1 and type_.shape[-1] == 1 and type_.shape[-2] > 1
-    if not is_interleaved and type_.shape[-1] * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
-        return False
-    if not all(is_result(result) for result in join.results):
-        return False
+    if not interleave(parts) and type_.shape[-1] * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
+        return []
+    return parts if all(is_result(result) for result in join.results) else []
+
+
+def interleave(parts: Sequence[ir.Value]) -> bool:
+    """Whether the elements of joined parts of one shape lie one beside the other."""
+    shape = ir.RankedTensorType(parts[0].type).shape
+    return len(shape) > 1 and shape[-1] == 1 and any(extent > 1 for extent in shape)
+
+
+def have_in_common(parts: Sequence[ir.Value]) -> bool:
+    """Whether each part is computed from something in memory that the first one is computed from too."""
     first, *others = ({*_leaves(part)} for part in parts)
     return all(first & other for other in others)
 
 
-def _is_view(op: ir.Operation) -> bool:
-    return op.name == DEFINITION.full_name and not gather_of(op.attributes).inside
-
-
-def _is_computed(value: ir.Value) -> bool:
-    """Whether an op computes a value of more than its elements elsewhere."""
+def is_computed(value: ir.Value) -> bool:
+    """Whether an op computes a value of more than its elements elsewhere, or is a copy that a kernel makes."""
     maker = defining_op(value)
     if maker is not None and maker.name == "tensor.expand_shape":
         maker = defining_op(maker.operands[0])
-    return maker is not None and maker.name == "linalg.generic" and len(maker.regions[0].blocks[0].operations) > 1
+    if maker is None or maker.name != "linalg.generic":
+        return False
+    return COPIED in maker.attributes or len(maker.regions[0].blocks[0].operations) > 1
 
 
 def is_result(value: ir.Value) -> bool:
@@ -93,7 +109,7 @@ def _leaves(value: ir.Value) -> Iterator[ir.Value]:
         seen.add(value)
         if (maker := defining_op(value)) is not None and maker.name == "tensor.expand_shape":
             open_.append(maker.operands[0])
-        elif _is_computed(value):
+        elif is_computed(value):
             open_ += list(value.owner.operation.operands)
         elif (maker := defining_op(value)) is None or maker.name not in ("tensor.empty", "linalg.fill"):
             yield value

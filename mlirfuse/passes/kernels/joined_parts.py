@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TypeGuard
 
 from mlir import ir
@@ -25,6 +26,7 @@ from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import clone, copy_body, defining_op, erase, erase_dead, nested
+from mlirfuse.support.strides import row_major
 from mlirfuse.tiling.kernel_signature import set_type
 
 
@@ -77,13 +79,13 @@ class JoinedParts(KernelPair):
         """Replaces both kernels by one that stores its results where the second puts them."""
         merged, kept = self.build(), self._kept()
         (whole,) = self.second_call.results
-        type_ = ir.RankedTensorType(whole.type)
-        joined, groups = ir.RankedTensorType.get(self._shape(self._join()), type_.element_type), _pairs_of(type_.rank)
+        join, type_ = self._join(), ir.RankedTensorType(whole.type)
+        joined = ir.RankedTensorType.get(self._shape(join), type_.element_type)
         with ir.InsertionPoint(self.second_call), self.second_call.location:
             types = [*(v.type for v in kept), joined]
             call = func.CallOp(types, symbol(self.first), list(self.first_call.operands))
             *others, last = call.results
-            whole.replace_all_uses_with(expanded_value(last, whole.type, groups, [], []))
+            whole.replace_all_uses_with(expanded_value(last, whole.type, self._groups(join), [], []))
         for old, new in zip(kept, others, strict=True):
             old.replace_all_uses_with(new)
         views = [maker for value in self.second_call.operands if (maker := defining_op(value)) is not None]
@@ -107,7 +109,7 @@ class JoinedParts(KernelPair):
         made = dict(zip(self.first_call.results, terminator.operands, strict=True))
         with ir.InsertionPoint(terminator), terminator.location:
             values = [_computed(made[part], join.ops) for part in parts]
-            joined = scatter(values, positions, [len(values)], self._shape(join))
+            joined = scatter(values, positions, join.parts.counts, self._shape(join))
             func.ReturnOp([*(made[value] for value in kept), joined])
         erase(terminator)
         set_type(kernel)
@@ -137,34 +139,43 @@ class JoinedParts(KernelPair):
         return source
 
     def _positions(self, join: Join) -> Gather:
-        """Where the elements of a part are in the whole, and those of the others, which the last component numbers."""
+        """Where the elements of a part are in the whole, and those of the others, which the last components number."""
         parts, shape = join.parts, join.parts.shape
         maker = defining_op(parts.views[0].operands[0])
         groups = [[axis] for axis in range(len(shape))]
         if _is_reshape(maker):
             groups = reassociation(maker)
         places = [ir.AffineExpr.get_dim(parts.axes.index(d)) for d in range(len(shape))]
-        number = ir.AffineExpr.get_dim(len(shape))
-        places[parts.place] = places[parts.place] + number * shape[parts.axes.index(parts.place)]
+        for number, place in enumerate(parts.places, len(shape)):
+            places[place] = places[place] + ir.AffineExpr.get_dim(number) * shape[parts.axes.index(place)]
         basis = tuple(tuple(shape[axis] for axis in group) for group in groups)
         if self._interleaves(join):
-            *places, outer, inner = places
-            places.append(outer * len(parts.views) + inner)
-        positions = Gather(basis, ir.AffineMap.get(len(shape) + 1, 0, places))
-        if problem := scatter_problem(positions, self._shape(join), [len(parts.views)]):
+            whole = ir.RankedTensorType(self.second_call.results[0].type).shape
+            *outer, last = self._groups(join)
+            steps = row_major([whole[d] for d in last])
+            index = sum((places[d] * step for d, step in zip(last, steps, strict=True)), ir.AffineExpr.get_constant(0))
+            places = [*(places[d] for (d,) in outer), index]
+        positions = Gather(basis, ir.AffineMap.get(len(shape) + len(parts.counts), 0, places))
+        if problem := scatter_problem(positions, self._shape(join), parts.counts):
             raise UnfitError(problem)
         return positions
 
     def _interleaves(self, join: Join) -> bool:
-        """Whether the elements of parts are neighbours in the whole, whose last two dimensions are one then."""
-        last = ir.RankedTensorType(self.second_call.results[0].type).rank - 1
-        parts = join.parts
-        return last > 0 and parts.place == last and parts.shape[parts.axes.index(last)] == 1
+        """Whether the elements of parts are neighbours in the whole: parts have one index along its last dimensions."""
+        parts, rank = join.parts, len(join.parts.shape)
+        last = tuple(range(rank - len(parts.places), rank))
+        return parts.places == last and last[0] > 0 and all(parts.shape[parts.axes.index(d)] == 1 for d in last)
+
+    def _groups(self, join: Join) -> list[list[int]]:
+        """The dimensions of the whole that are one as the kernel stores it: where parts interleave, rows of them."""
+        rank = len(join.parts.shape)
+        first = join.parts.places[0] - 1 if self._interleaves(join) else rank
+        return [*([d] for d in range(first)), *([list(range(first, rank))] if first < rank else [])]
 
     def _shape(self, join: Join) -> list[int]:
         """The shape of the whole as the kernel stores it."""
-        shape = list(ir.RankedTensorType(self.second_call.results[0].type).shape)
-        return [*shape[:-2], shape[-2] * shape[-1]] if self._interleaves(join) else shape
+        shape = ir.RankedTensorType(self.second_call.results[0].type).shape
+        return [prod(shape[d] for d in group) for group in self._groups(join)]
 
     def _join(self) -> Join:
         """What the second kernel does; raises `UnfitError` where that is more than to join parts of one shape."""
@@ -185,11 +196,6 @@ class JoinedParts(KernelPair):
         if last != terminator.operands[0]:
             raise UnfitError("the second one returns something else than the joined parts")
         return Join(parts, tuple(after))
-
-
-def _pairs_of(rank: int) -> list[list[int]]:
-    """Groups of dimensions of which the last two are one."""
-    return [[d] for d in range(rank - 2)] + [[rank - 2, rank - 1]]
 
 
 def _is_reshape(op: ir.Operation | None) -> TypeGuard[ir.Operation]:

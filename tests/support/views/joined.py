@@ -77,6 +77,46 @@ def colours(xp: Any, join: Any, x: Any, y: Any) -> Any:
     return xp.stack([xp.exp(x), x * y, y + x], axis=-1)
 
 
+def rotations(xp: Any, join: Any, q: Any) -> Any:
+    """Matrices as rows of elements."""
+    w, x, y, z = (q[..., i] for i in range(4))
+    rows = [[w * w - x, x * y - z, x * z], [x * y + z, w - z * z, y * z], [x * z - y, y * z + x, w - x * x]]
+    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def homogeneous(xp: Any, join: Any, p: Any, q: Any) -> Any:
+    """Matrices of which few elements are computed."""
+    zero = q[:, 0] * 0
+    rows = [[q[:, 0], -q[:, 1], zero, p[:, 0]], [q[:, 1], q[:, 0], zero, p[:, 1]], [zero, zero, zero + 1, p[:, 2]]]
+    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=1)
+
+
+def blocks(xp: Any, join: Any, x: Any, y: Any) -> Any:
+    """A matrix of blocks that are computed of the same arrays."""
+    return join([join([x + y, x * y], axis=1), join([x - y, xp.exp(x) * y], axis=1)], axis=0)
+
+
+def conjugates(xp: Any, join: Any, q: Any) -> Any:
+    """Quaternions of which an element stays as it is."""
+    return xp.stack([q[:, 0], -q[:, 1], -q[:, 2], -q[:, 3]], axis=-1)
+
+
+def about_an_axis(xp: Any, join: Any, p: Any, angle: Any) -> Any:
+    """Points of which a coordinate stays as it is."""
+    c, s = xp.cos(angle), xp.sin(angle)
+    return xp.stack([p[:, 0] * c - p[:, 1] * s, p[:, 0] * s + p[:, 1] * c, p[:, 2]], axis=-1)
+
+
+def interleaved(xp: Any, join: Any, x: Any, y: Any, z: Any) -> Any:
+    """Arrays that have nothing in common."""
+    return xp.stack([x, -y, z], axis=-1)
+
+
+def waves(xp: Any, join: Any, x: Any) -> Any:
+    """Positions, and waves of them."""
+    return join([x, xp.sin(x), xp.cos(x)], axis=-1)
+
+
 def parts_and_mean(x: Any) -> Any:
     """Parts along rows of a kernel that has one dimension, as all elements are summed."""
     y = mf.abs(x)
@@ -101,6 +141,14 @@ JOINED_RESULTS: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "products": (products, ((129, 2), (129, 2))),
     "rows of products": (products, ((9, 16, 2), (9, 16, 2))),
     "colours": (colours, ((7, 40), (7, 40))),
+    "rotations": (rotations, ((37, 4),)),
+    "planes of rotations": (rotations, ((5, 9, 4),)),
+    "homogeneous": (homogeneous, ((33, 3), (33, 2))),
+    "blocks": (blocks, ((6, 32), (6, 32))),
+    "conjugates": (conjugates, ((41, 4),)),
+    "about an axis": (about_an_axis, ((19, 3), (19,))),
+    "interleaved": (interleaved, ((5, 13), (5, 13), (5, 13))),
+    "waves": (waves, ((9, 24),)),
 }
 """Functions of a namespace, its `concat` and arrays, whose parts a kernel stores where they belong, and shapes."""
 
