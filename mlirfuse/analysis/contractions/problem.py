@@ -242,9 +242,11 @@ def _k_ends(kernel: ir.Operation, operand: ContractionOperand, contraction: Cont
 
 
 def _view(kernel: ir.Operation, operand: ContractionOperand) -> tuple[ir.RankedTensorType, Gather] | None:
-    """The source of an operand that is a gathered view, and how it lies there; None for other operands."""
+    """The source of an operand that is a gathered view, and how it lies there; None for other operands, and for checks,
+    which read nothing of a source.
+    """
     attributes = _attributes(kernel, operand.source)
-    if GATHER not in attributes:
+    if GATHER not in attributes or is_check(attributes):
         return None
     entries = ir.DictAttr(attributes[GATHER])
     return ir.RankedTensorType(ir.TypeAttr(entries["source"]).value), gather_of(entries)

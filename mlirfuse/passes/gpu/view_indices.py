@@ -307,13 +307,14 @@ class Places:
         if isinstance(expr, ir.AffineMulExpr):
             return self._times(a, ir.AffineConstantExpr(right).value, type_)
         by = ir.AffineConstantExpr(right).value
+        low, _ = bounds(left, extents)
         rest, number = _split(a)
         if rest is None or divisor_of(rest) % by == 0:  # neighbours of a run are a number apart after the division too
             if isinstance(expr, ir.AffineModExpr):
                 return self._number(number % by, type_)
-            divided = None if rest is None else self._once(arith.DivUIOp, rest, self._number(by, type_))
+            divide = arith.DivSIOp if low < number else arith.DivUIOp  # what is left without the number may be negative
+            divided = None if rest is None else self._once(divide, rest, self._number(by, type_))
             return self._plus(divided, number // by, type_)
-        low, _ = bounds(left, extents)
         steps = -(low // by) if low < 0 else 0  # makes the dividend positive
         shifted = self._once(arith.AddIOp, a, self._number(steps * by, type_)) if steps else a
         if isinstance(expr, ir.AffineModExpr):

@@ -15,7 +15,9 @@ from mlirfuse.dialect.attributes import KERNEL, NAME
 from mlirfuse.passes.graph.copies import copied
 from mlirfuse.passes.graph.views import fold_views
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.support.extents import extents_of
+from mlirfuse.support.reshapes import reassociation
+from mlirfuse.support.rewriting import defining_op, erase, erase_dead, integer_of
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class FuseCopyReshaped(Pass):
     Requires host functions of tensor ops. Splitting a dimension is a view of any array. Merging dimensions is a view
     where each stride is the next extent times the next stride (`fuse.strides`), which transposes, slices and broadcasts
     change. Other reshapes read a contiguous copy, as in NumPy, which an elementwise op makes, and so do views of
-    constants, which are not in memory. Kernels are left alone.
+    constants, which are not in memory. Extents of a reshape are those of what it is of, where these are some, so that
+    nothing is copied for them alone. Kernels are left alone.
 
     ```mlir
     func.func @f(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> ... {
@@ -50,6 +53,9 @@ class FuseCopyReshaped(Pass):
             arguments = function.regions[0].blocks[0].arguments
             layouts: dict[ir.Value, Layout] = dict(zip(arguments, argument_attributes(function), strict=True))
             copies: dict[ir.Value, ir.Value] = {}
+            for op in reversed(body(function)):
+                if op.name == "tensor.collapse_shape":
+                    _read_extents_of_source(op)
             for op in body(function):
                 if not is_host_view(op):
                     continue
@@ -69,6 +75,22 @@ class FuseCopyReshaped(Pass):
                     fold_views(maker)
                 op.operands[0] = copies[source]
             erase_dead([op for op in body(function) if is_host_view(op)])
+
+
+def _read_extents_of_source(collapse: ir.Operation) -> None:
+    """Makes `tensor.dim` of a reshape one of its source, along dimensions that it merges with those of one element."""
+    groups, source = reassociation(collapse), collapse.operands[0]
+    shape = ir.RankedTensorType(source.type).shape
+    for use in list(collapse.results[0].uses):
+        dim = use.owner.operation
+        axis = integer_of(dim.operands[1]) if dim.name == "tensor.dim" else None
+        kept = [] if axis is None else [d for d in groups[axis] if shape[d] != 1]
+        if len(kept) != 1:
+            continue
+        with ir.InsertionPoint(dim), dim.location:
+            (extent,) = extents_of(source, kept)
+        dim.results[0].replace_all_uses_with(extent)
+        erase(dim)
 
 
 def _name(value: ir.Value, layouts: dict[ir.Value, Layout]) -> str:

@@ -116,3 +116,33 @@ def test_parts_of_a_kernel_with_one_dimension(rows: int, columns: int, dtype: An
     _, mean, joined = mf.fuse(parts_and_mean, target="interpret")(x)
     np.testing.assert_allclose(float(mean), np.abs(x.astype(np.float64)).mean(), rtol=1e-3)
     np.testing.assert_array_equal(joined, np.concatenate([np.abs(x), -np.abs(x), np.abs(x)], axis=-1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("shape", [(3, 4), (5, 2), (3, 8), (64, 4)])
+def test_reversed_elements_of_rows_and_what_is_computed_of_them(shape: tuple[int, int], dtype: Any) -> None:
+    """Indices that are divided count from the end, and are negative without what is added to them."""
+    x = np.arange(np.prod(shape)).reshape(shape).astype(dtype) % 13
+
+    def total(x: Any) -> Any:
+        v = mf.flip(mf.reshape(x, (-1,)), axis=0)
+        u = mf.concat([v, v * 0.5], axis=0)
+        return u * 3, mf.sum(mf.astype(u, mf.float32))
+
+    scaled, whole = mf.fuse(total, target="interpret")(x)
+    want = np.concatenate([x.reshape(-1)[::-1], x.reshape(-1)[::-1] * 0.5]).astype(np.float64)
+    np.testing.assert_allclose(scaled, want * 3, rtol=1e-3)
+    np.testing.assert_allclose(float(whole), want.sum(), rtol=1e-3)
+
+
+def test_products_of_joined_parts_that_are_computed() -> None:
+    """The first thing that an operand of the product reads is a check, which reads nothing of an array."""
+    rng = np.random.default_rng(0)
+    a, s = (rng.standard_normal(shape).astype(np.float32) for shape in ((7, 4, 2), (7,)))
+
+    def product(xp: Any, a: Any, s: Any) -> Any:
+        row = xp.stack([s, s * 2], axis=-1)
+        return xp.matmul(a, xp.stack([row, row + 1], axis=-2))
+
+    found = mf.fuse(lambda a, s: product(mf, a, s), target="interpret")(a, s)
+    np.testing.assert_allclose(found, product(np, a, s), rtol=1e-5, atol=1e-5)

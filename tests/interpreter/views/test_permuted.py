@@ -6,6 +6,7 @@ MLIRFUSE_FUZZ_GRAPHS sets how many (`make fuzz`); the number in a test's name is
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,3 +29,16 @@ def test_fuzz(seed: int) -> None:
     assert result.shape == expected.shape, case
     size = max(1.0, float(np.abs(expected).max()))
     np.testing.assert_allclose(result.astype(np.float64), expected, rtol=1e-4, atol=1e-5 * size, err_msg=str(case))
+
+
+def test_extents_of_reshapes_that_are_not_made() -> None:
+    """Elements are scaled before a reshape that would need a copy, of which the extent alone is asked for."""
+    x = np.random.default_rng(0).standard_normal((4, 6, 5)).astype(np.float32)
+
+    def scaled(xp: Any, x: Any) -> Any:
+        rows, n, columns = x.shape
+        pairs = xp.reshape(x, (rows * columns, n // 2, 2))
+        return xp.reshape(xp.permute_dims(pairs, (2, 1, 0)), (n, columns * rows)) * 2
+
+    found = mf.fuse(lambda x: scaled(mf, x), target="interpret", dynamic_reductions=True)(x)
+    np.testing.assert_array_equal(found, scaled(np, x))

@@ -105,3 +105,27 @@ func.func @sliced(%x: tensor<4x8xf32> {fuse.name = "x"}) -> (tensor<16xf32>, ten
   %3 = tensor.collapse_shape %2 [[0, 1]] : tensor<3x8xf32> into tensor<24xf32>
   return %1, %3 : tensor<16xf32>, tensor<24xf32>
 }
+
+// -----
+
+// A reshape whose extent alone is asked for is not made.
+// CHECK-LABEL: func.func @extent
+// CHECK-NOT: fuse.copied
+// CHECK-NOT: tensor.collapse_shape
+// CHECK: %[[T:.*]] = linalg.transpose
+// CHECK: %[[AXIS:.*]] = arith.constant 2
+// CHECK: %[[N:.*]] = tensor.dim %[[T]], %[[AXIS]]
+// CHECK: tensor.empty(%[[N]])
+func.func @extent(%x: tensor<?x3x2xf32> {fuse.name = "x"}) -> tensor<6x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x3x2xf32>
+  %e = tensor.empty(%n) : tensor<2x3x?xf32>
+  %t = linalg.transpose ins(%x : tensor<?x3x2xf32>) outs(%e : tensor<2x3x?xf32>) permutation = [2, 1, 0]
+  %0 = tensor.collapse_shape %t [[0, 1], [2]] : tensor<2x3x?xf32> into tensor<6x?xf32>
+  %m = tensor.dim %0, %c1 : tensor<6x?xf32>
+  %zero = arith.constant 0.0 : f32
+  %f = tensor.empty(%m) : tensor<6x?xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%f : tensor<6x?xf32>) -> tensor<6x?xf32>
+  return %y : tensor<6x?xf32>
+}
