@@ -51,7 +51,7 @@ _CANONICALIZE = CANONICALIZE.replace("{", "{{").replace("}", "}}")
 GPU = (
     "fuse-share-arguments,fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
     "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-flatten-tiles,fuse-assign-layouts,fuse-share-slices,"
-    f"fuse-distribute,fuse-unswitch-checks,fuse-resolve-gathers,fuse-resolve-scatters,{_CANONICALIZE},cse,fuse-merge-loads,fuse-merge-stores,fuse-roll-stores,"
+    f"fuse-distribute,fuse-unswitch-checks,fuse-resolve-gathers,fuse-resolve-scatters,{_CANONICALIZE},cse,fuse-merge-guards,cse,fuse-merge-loads,fuse-merge-stores,fuse-exchange-stores,fuse-roll-stores,"
     "fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch,fuse-launch-dependents,"
     "fuse-assign-l2-policies,fuse-narrow-bounds,fuse-unroll-loops"

@@ -18,6 +18,7 @@ from mlirfuse.distribution.exchange.warp_barriers import WarpBarriers
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.distribution.threads.threads import Threads
+from mlirfuse.distribution.workgroup_buffers import add_workgroup_buffer, workgroup_memref
 from mlirfuse.errors import PassError, errors_at
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import WARPGROUP
@@ -303,23 +304,13 @@ class Distributor:
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory, aligned to 16 bytes."""
-        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        memref_type = ir.MemRefType.get([size], element_type, memory_space=space)
-        return self.add_workgroup_buffer(memref_type)
+        return self.add_workgroup_buffer(workgroup_memref([size], element_type))
 
     def add_workgroup_buffer(
         self, memref_type: ir.Type, alignment: int = 16, marks: Mapping[str, ir.Attribute] | None = None
     ) -> ir.Value:
         """A new workgroup attribution of the kernel, aligned to `alignment` bytes, with the attributes `marks`."""
-        operation = self.function.operation
-        count = operation.attributes.get("workgroup_attributions", None)
-        number = (ir.IntegerAttr(count).value if count is not None else 0) + 1
-        i64 = ir.IntegerType.get_signless(64)
-        operation.attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, number)
-        aligned = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(i64, alignment), **(marks or {})})
-        others = list(operation.attributes["workgroup_attrib_attrs"]) if number > 1 else []
-        operation.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get([*others, aligned])
-        return operation.regions[0].blocks[0].add_argument(memref_type, ir.Location.current)
+        return add_workgroup_buffer(self.function.operation, memref_type, alignment, marks)
 
 
 def _has_vectors(op: ir.Operation) -> bool:

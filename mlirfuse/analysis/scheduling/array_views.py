@@ -115,9 +115,10 @@ class ArrayViews:
             count, side_by_side = shared
             return replace(access, strides=(*access.strides[:-1], int(side_by_side)), most=count, is_contiguous=False)
         sliding = None if value in self._places else sliding_access(source, known, axes, alignment)
-        if sliding is not None or value in self._places:
-            return sliding or access
-        return replace(access, most=read_elements(source, known))
+        if sliding is not None:
+            return sliding
+        access = replace(access, inside=self.inside(value))
+        return access if value in self._places else replace(access, most=read_elements(source, known))
 
     def moved_bytes(self, value: ir.Value, nbytes: int, elements: int) -> float:
         """Bytes of device memory for each of so many elements of the space, of a gathered view of elements of so many

@@ -1,4 +1,4 @@
-"""`gpu.barrier`, `nvvm.barrier`, `gpu.shuffle`, dynamic shared memory."""
+"""`gpu.barrier`, `nvvm.barrier`, `nvvm.bar.warp.sync`, `gpu.shuffle`, dynamic shared memory."""
 
 from __future__ import annotations
 
@@ -73,6 +73,24 @@ def _numbered_barrier(site: Site) -> Callable[[Frame], Coroutine]:
                 thread,
             )
         frame.block.barriers = barriers
+        frame.block.advance()
+        yield None
+
+    return step
+
+
+@suspending("nvvm.bar.warp.sync")
+def _warp_barrier(site: Site) -> Callable[[Frame], Coroutine]:
+    """Orders the accesses of the whole block, which is exact if its warps share no memory between two barriers."""
+
+    def step(frame: Frame) -> Coroutine:
+        active = frame.mask
+        if active is not None and not active.all():
+            for start in range(0, frame.block.threads, WARP):
+                warp = active[start : start + WARP]
+                if warp.any() and not warp.all():
+                    lane = start + int(np.argmin(warp))
+                    raise site.error("barrier of a warp in divergent flow: not all its threads execute it", frame, lane)
         frame.block.advance()
         yield None
 

@@ -27,7 +27,7 @@ class FuseFlattenJoins(Pass):
     one of elements, and matrices of blocks as a `mf.concat` of rows of blocks. As one join, its parts can all be stored
     where they belong (`fuse-scatter-parts`). Declines where no part is a join, where such a part is used elsewhere or
     reshaped but for new dimensions of one element, where its own parts are no slices of it in the order of its
-    dimensions, and where parts overlap.
+    dimensions, where the parts of all together have several shapes, and where parts overlap.
 
     ```mlir
     %ab = ...                                // %a, then %b, selected by place
@@ -64,6 +64,9 @@ class FuseFlattenJoins(Pass):
             return False
         if not are_apart(views):
             remarks.declined(self, "parts overlap", join)
+            return False
+        if len({shape for each, view in zip(inner, views, strict=True) for shape in _part_shapes(each, view)}) > 1:
+            remarks.declined(self, "the parts of its parts have other shapes", join)
             return False
         with ir.InsertionPoint(join), join.location:
             parts = list[tuple[ir.Value, Gather]]()
@@ -110,6 +113,16 @@ class _Inner:
             found.append((self._expanded(view.operands[0]), replace(outer, map=map_)))
         return found
 
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of its parts with the further dimensions."""
+        return [self._shape_of(view.operands[0]) for view in self.views]
+
+    def _shape_of(self, part: ir.Value) -> tuple[int, ...]:
+        shape = [1] * len(self.shape)
+        for dims, extent in zip(self.groups, ir.RankedTensorType(part.type).shape, strict=True):
+            shape[self._axis_of(dims)] = extent
+        return tuple(shape)
+
     def _axis_of(self, dims: Sequence[int]) -> int:
         """The dimension, of several of which the others have one element, that a dimension of the join became."""
         return next((d for d in dims if self.shape[d] != 1), dims[0])
@@ -118,17 +131,21 @@ class _Inner:
         """One of the parts with the further dimensions."""
         if len(self.groups) == len(self.shape):
             return part
-        type_ = ir.RankedTensorType(part.type)
-        shape = [1] * len(self.shape)
-        for dims, extent in zip(self.groups, type_.shape, strict=True):
-            shape[self._axis_of(dims)] = extent
+        shape = list(self._shape_of(part))
         groups = [list(dims) for dims in self.groups]
         maker = defining_op(part)
         if maker is not None and maker.name == "tensor.expand_shape":  # one reshape, which passes can look through
             part = maker.operands[0]
             groups = [[d for dim in dims for d in groups[dim]] for dims in reassociation(maker)]
-        result = ir.RankedTensorType.get(shape, type_.element_type)
+        result = ir.RankedTensorType.get(shape, ir.RankedTensorType(part.type).element_type)
         return tensor.ExpandShapeOp(result, part, groups, [], shape).result
+
+
+def _part_shapes(inner: _Inner | str | None, view: ir.Operation) -> list[tuple[int, ...]]:
+    """The shapes of the parts of a part that is a join, or its own, in the dimensions of the outer join."""
+    if isinstance(inner, _Inner):
+        return inner.shapes()
+    return [tuple(ir.RankedTensorType(view.operands[0].type).shape)]
 
 
 def _views_of(op: ir.Operation) -> list[ir.Operation] | str:

@@ -82,11 +82,18 @@ def is_computed(value: ir.Value) -> bool:
     return COPIED in maker.attributes or len(maker.regions[0].blocks[0].operations) > 1
 
 
+def _are_parts_of_results(view: ir.Operation) -> bool:
+    """Whether a view, or a check, is of a part of further joins that are results."""
+    return all(bool(parts_of_result(use.owner.operation)) for use in view.results[0].uses)
+
+
 def is_result(value: ir.Value) -> bool:
     """Whether a value is returned or multiplied, or only what functions of its elements make of it."""
     for use in value.uses:
         user = use.owner.operation
         if user.name == "func.return" or (user.name in RESHAPES and is_result(user.results[0])):
+            continue
+        if user.name == DEFINITION.full_name and _are_parts_of_results(user):
             continue
         structure = structure_of(user)
         if structure is None:

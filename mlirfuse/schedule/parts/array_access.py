@@ -32,6 +32,7 @@ class ArrayAccess:
             how far apart those of neighbours are along it, or None; empty where no axis has one.
         most: elements that the space reads in all, where that is fewer than places of the space, as residue classes of
             a pixel read; None where each place has an element of its own.
+        inside: the share of the space's places that read it: of a part of joined arrays those that lie in it.
         views: of windows that have fewer elements than those along each axis together, such as a cross, the index of
             each element along each axis; empty for boxes.
     """
@@ -45,6 +46,7 @@ class ArrayAccess:
     windows: tuple[tuple[int | Fraction, tuple[int, ...]], ...] = ()
     slides: tuple[tuple[int, int] | None, ...] = ()
     most: int | None = None
+    inside: float = 1.0
     views: tuple[tuple[int, ...], ...] = ()
 
     def elements(self, sides: Sequence[int]) -> int:

@@ -6,7 +6,7 @@ from math import prod
 
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
-from mlirfuse.schedule.predict.counts.windows import result_bytes
+from mlirfuse.schedule.predict.counts.windows import partial_bytes, result_bytes
 from mlirfuse.schedule.predict.device import Device, device_of
 from mlirfuse.schedule.predict.kernels.chunks import chunk_work, register_tile_work
 from mlirfuse.schedule.predict.kernels.grid_persistent import grid_persistent_work
@@ -32,13 +32,14 @@ def work_of(schedule: Schedule, problem: Problem, machine: MachineModel, registe
     problem, device = with_extents(problem), device_of(machine)
     work = _of_family(schedule, problem, device, registers)
     results = result_bytes(problem)
+    work.read += partial_bytes(problem)
     work.written += results
     work.l2_written += results
     return work
 
 
 def _of_family(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
-    """The work without results of reductions."""
+    """The work without results of reductions, and without the first reads of arrays that elements share."""
     if schedule.persistent_loop is not None:
         return loop_work(schedule, problem, device, registers)
     if schedule.grid_persistent is not None:

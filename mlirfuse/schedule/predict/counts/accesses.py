@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import gcd, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, EXCHANGED_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of
 from mlirfuse.schedule.parts.split_sectors import follows, split_sectors
 from mlirfuse.schedule.predict.counts.space import tiles, wastes
@@ -61,18 +61,18 @@ def traffic(schedule: Schedule, arrays: Sequence[ArrayAccess], extents: tuple[in
     blocks = tiles(extents, schedule.tile, range(len(extents)))
     sms = min(blocks, device.machine.sms)
     read = written = l1 = shared = instructions = again = 0.0
-    operands = 0
+    operands = 0.0
     for array in arrays:
         layout = layout_of(schedule, array)
         moved = _of_block(array, layout, schedule.layout, schedule.tile, schedule.flat, extents, blocks)
-        own, of_blocks = _bytes(array, extents), moved.read
+        own, of_blocks = _bytes(array, extents) * array.inside, moved.read * array.inside
         if not array.written and of_blocks > own * sms:
             again += of_blocks - own * sms
             operands += own
             of_blocks = own * sms
         read += of_blocks
         written += moved.written
-        l1 += moved.l1
+        l1 += moved.l1 * array.inside
         shared += moved.shared
         instructions += moved.instructions
     read += again * missing(operands, device.target.shared_per_sm)
@@ -195,6 +195,11 @@ def _of_block(
     if array.written:
         # Parts of a sector that different instructions write go to the L2 one by one, unless the SM gathers them.
         run = width if is_flat else _run(array, layout, extents)
+        if run > width and lanes == ((WARP, run * array.bytes),) and layout.threads * lanes[0][1] <= EXCHANGED_BYTES:
+            # Threads' runs lie lane beside lane: warps store whole lines, through shared memory.
+            moved = each * width * array.bytes * WARP
+            issued = 2 * issued + moved / (WARP * WIDEST_ACCESS)
+            return Traffic(written=moved * inside, l1=moved, shared=shared + 2 * moved, instructions=issued)
         whole, spanned = touched(lanes, run * array.bytes)
         # Pieces of vectors that reach past the end of rows are stored under conditions, not one right after the other.
         straddles = any(extents[d] % layout.vector[d] for d in array.dims)

@@ -62,6 +62,15 @@ def result_bytes(problem: Problem) -> int:
     return max(0, bytes_of(problem.writes, extents) - moved_bytes(problem, extents)[1])
 
 
+@lru_cache(maxsize=64)
+def partial_bytes(problem: Problem) -> int:
+    """Bytes that a kernel reads beside those of `moved_bytes`: of arrays that do not vary along all of the space."""
+    if shares(problem):
+        return 0
+    partial = [a for a in problem.reads if a.dims and not problem.whole <= {*a.dims}]
+    return bytes_of(partial, known_extents(problem))
+
+
 def window_registers(schedule: Schedule, problem: Problem) -> int:
     """Registers of a thread of an elementwise kernel that reads windows, before there is code: it has all of what it
     reads under way at once, each access in registers of its own.

@@ -27,6 +27,7 @@ from mlirfuse.schedule.predict.counts.space import (
 from mlirfuse.schedule.predict.counts.windows import (
     add_window_elements,
     moved_bytes,
+    partial_bytes,
     reads_windows,
     result_bytes,
     window_registers,
@@ -69,8 +70,9 @@ def tile_work(schedule: Schedule, problem: Problem, device: Device, registers: i
         count = moved.instructions * WARP / covered
         # Arrays that are broadcast over part of the space are smaller than that; `work_of` adds the results of
         # reductions.
-        work.read = min(work.read, bytes_of(problem.reads, extents))
-        work.l2_again = 0.0 if problem.reduced else max(0.0, work.l2_read - work.read)
+        once = bytes_of(problem.reads, extents)
+        work.read = min(work.read, once - partial_bytes(problem))
+        work.l2_again = 0.0 if problem.reduced else max(0.0, work.l2_read - max(work.read, once))
         work.l2_read -= work.l2_again
         work.l2_written = max(0.0, work.l2_written - result_bytes(problem))
         if schedule.transposed is not None and schedule.transposed.mirrored and problem.transposed is not None:
