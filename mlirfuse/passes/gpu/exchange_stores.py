@@ -22,7 +22,7 @@ from mlirfuse.passes.gpu.row_accesses import RowStores, aligned_elements, rows_o
 from mlirfuse.passes.gpu.view_indices import as_row
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.model.machine import EXCHANGED_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import STORED_RUNS_BYTES, WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import clone, defining_op, erase
 from mlirfuse.tiling.memory import strides
@@ -119,7 +119,7 @@ def _runs(kernel: ir.Operation) -> Iterator[_Run]:
     for row in rows_of_stores(kernel, STORES):
         apart = _lanes_apart(row)
         for run in _runs_of(row) if apart else ():
-            fits = len(run.row.stores) > 1 and run.length == apart and run.bytes * _threads(kernel) <= EXCHANGED_BYTES
+            fits = len(run.row.stores) > 1 and run.length == apart and run.bytes * _threads(kernel) <= STORED_RUNS_BYTES
             if fits and _is_reached_together(run.block):
                 yield run
 

@@ -14,7 +14,7 @@ ACCESS_WIDTHS = (4, 8, 16)
 WIDEST_ACCESS = ACCESS_WIDTHS[-1]
 """Bytes of the widest access of one thread to memory."""
 
-EXCHANGED_BYTES = 48 << 10
+STORED_RUNS_BYTES = 48 << 10
 """Bytes of shared memory through which a block's warps exchange what their threads store, at most."""
 
 DEFAULT_ALIGNMENT = WIDEST_ACCESS

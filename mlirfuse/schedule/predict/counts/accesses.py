@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import gcd, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, EXCHANGED_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, STORED_RUNS_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of
 from mlirfuse.schedule.parts.split_sectors import follows, split_sectors
 from mlirfuse.schedule.predict.counts.space import tiles, wastes
@@ -195,14 +195,13 @@ def _of_block(
     if array.written:
         # Parts of a sector that different instructions write go to the L2 one by one, unless the SM gathers them.
         run = width if is_flat else _run(array, layout, extents)
-        if run > width and lanes == ((WARP, run * array.bytes),) and layout.threads * lanes[0][1] <= EXCHANGED_BYTES:
-            # Threads' runs lie lane beside lane: warps store whole lines, through shared memory.
-            moved = each * width * array.bytes * WARP
-            issued = 2 * issued + moved / (WARP * WIDEST_ACCESS)
-            return Traffic(written=moved * inside, l1=moved, shared=shared + 2 * moved, instructions=issued)
         whole, spanned = touched(lanes, run * array.bytes)
         # Pieces of vectors that reach past the end of rows are stored under conditions, not one right after the other.
         straddles = any(extents[d] % layout.vector[d] for d in array.dims)
+        if run > width and not straddles and _is_exchanged(lanes, run * array.bytes, layout.threads):
+            moved = each * width * array.bytes * WARP
+            issued = 2 * issued + moved / (WARP * WIDEST_ACCESS)
+            return Traffic(written=moved * inside, l1=moved, shared=shared + 2 * moved, instructions=issued)
         if spanned <= GATHERED_LINES and not straddles:
             sectors = min(sectors, whole * width / run)
         return Traffic(
@@ -221,6 +220,11 @@ def _of_block(
     if array.windows:
         waste *= 1.0 + PART_READS * max(0.0, lines * LINE / (WARP * width * array.bytes) - 1.0)
     return Traffic(read=covered * inside * waste, l1=each * lines * LINE, shared=shared, instructions=issued)
+
+
+def _is_exchanged(lanes: tuple[tuple[int, int], ...], run: int, threads: int) -> bool:
+    """Whether threads' runs, of so many bytes, lie lane beside lane: warps store whole lines, through shared memory."""
+    return lanes == ((WARP, run),) and threads * run <= STORED_RUNS_BYTES
 
 
 @lru_cache(maxsize=4096)  # as many predictions and proposals ask for the same
