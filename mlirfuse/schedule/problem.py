@@ -151,6 +151,8 @@ class Problem:
         loop_is_optional: whether blocks could do all reductions alone, too.
         transposed: the traffic that is contiguous along another dimension; None if there is none.
         arrays: what the kernel reads and writes, and how it lies in memory.
+        copied: whether asynchronous copies can move what is read over the whole space to shared memory: no bools, which
+            they would count in bits, and no components, whose neighbours lie apart.
         checks: by which elements are selected among parts of arrays; at their edges, code has every part's elements.
         instructions: thread instructions an element of the space, without accesses to memory.
         shared_instructions: of values that vary along some dimensions only.
@@ -185,6 +187,7 @@ class Problem:
     loop_is_optional: bool = False
     transposed: TransposedProblem | None = None
     arrays: tuple[ArrayAccess, ...] = ()
+    copied: bool = True
     checks: int = 0
     instructions: float = 0.0
     shared_instructions: tuple[SharedInstructions, ...] = ()

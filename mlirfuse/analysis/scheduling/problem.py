@@ -77,6 +77,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         grid_persistent=grid_persistent,
         loop_is_optional=persistent_loop is not None and not needs_grid(space),
         arrays=tuple(o.access for o in operands),
+        copied=not any(o.is_apart for o in operands if not o.written and whole <= set(o.axes)),
         checks=sum(map(is_check, argument_attributes(kernel))),
         instructions=work.once.plain,
         shared_instructions=shared_instructions(space, structures),
@@ -235,9 +236,11 @@ class _Operand:
             if strides is None
             else next((a for a, s in enumerate(strides) if s == 1 and axes[a] is not None), None)
         )
+        kind = from_mlir(tensor_type.element_type).kind
+        self.is_apart = kind == "bool" or (strides is not None and 1 not in strides)
         self.alignment = align
         # The last dimension, where rows can be realigned whole: rows follow each other, and the first one is aligned.
-        movable = strides is None and align >= WIDEST_ACCESS and from_mlir(tensor_type.element_type).kind != "bool"
+        movable = strides is None and align >= WIDEST_ACCESS and kind != "bool"
         self.row_dim = axes[-1] if movable and axes else None
         if strides is None:
             # A contiguous tensor's outer strides are products of inner extents.

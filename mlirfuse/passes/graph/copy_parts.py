@@ -11,10 +11,10 @@ from mlir import ir
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import is_constant, structure_of
 from mlirfuse.analysis.memory.host_views import viewed
-from mlirfuse.dialect.attributes import OPERATION
+from mlirfuse.dialect.attributes import OPERATION, STORED
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of, gathered_view
 from mlirfuse.passes.graph.copies import copied_together
-from mlirfuse.passes.graph.joined_results import have_in_common, interleave, is_computed, parts_of_result
+from mlirfuse.passes.graph.joined_results import have_in_common, interleave, is_computed, is_result, parts_of_result
 from mlirfuse.passes.graph.views import fold_views
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.reshapes import reassociation
@@ -27,9 +27,11 @@ class FuseCopyParts(Pass):
 
     Requires functions of tensor ops. Points that are turned about an axis keep a coordinate, and homogeneous
     coordinates have a constant beside those that are read. The kernel of the op computes all parts, reads each element
-    once, and stores the parts where they belong (`fuse-scatter-parts`). Declines where all parts are computed, of
-    something that they have in common, as these are one kernel's anyway; where parts are computed otherwise than
-    element by element of arguments; and where parts that follow one another in longer runs have nothing in common.
+    once, and stores the parts where they belong (`fuse-scatter-parts`). Where other ops read the result too, and would
+    read what parts are computed of several times, they read it from memory (`fuse.stored`). Declines where all parts
+    are computed, of something that they have in common, as these are one kernel's anyway; where parts are computed
+    otherwise than element by element of arguments; and where parts that follow one another in longer runs have nothing
+    in common.
 
     ```mlir
     %x = ...                                 // a slice of %points
@@ -56,6 +58,9 @@ class FuseCopyParts(Pass):
                 if not parts:
                     continue
                 joins += 1
+                if not all(map(is_result, op.results)):
+                    op.attributes[STORED] = ir.UnitAttr.get()
+                    remarks.applied(self, "a result is stored by a kernel without the ops that read it", op)
                 if reason := _obstacle(parts):
                     remarks.declined(self, reason, op)
                 else:

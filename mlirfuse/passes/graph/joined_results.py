@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from mlir import ir
 
@@ -12,7 +13,7 @@ from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.dtypes import element_bytes, from_mlir
 from mlirfuse.support.rewriting import defining_op
 
 
@@ -46,7 +47,7 @@ def _joins_results(join: ir.Operation) -> bool:
 
 def parts_of_result(join: ir.Operation) -> list[ir.Value]:
     """The values of one shape that an op joins to what is a result, in runs of an access of 16 bytes at least, or
-    element by element; none for another op.
+    element by element; none for another op. A result may be read by others where that takes fewer reads.
     """
     makers = [maker for operand in join.operands if (maker := defining_op(operand)) is not None]
     views = [maker for maker in makers if maker.name == DEFINITION.full_name and not gather_of(maker.attributes).inside]
@@ -57,7 +58,8 @@ def parts_of_result(join: ir.Operation) -> list[ir.Value]:
     type_ = ir.RankedTensorType(parts[0].type)
     if not interleave(parts) and type_.shape[-1] * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
         return []
-    return parts if all(is_result(result) for result in join.results) else []
+    (result,) = join.results
+    return parts if is_result(result) or (_is_returned(result) and _saves_reads(parts, result)) else []
 
 
 def interleave(parts: Sequence[ir.Value]) -> bool:
@@ -80,6 +82,25 @@ def is_computed(value: ir.Value) -> bool:
     if maker is None or maker.name != "linalg.generic":
         return False
     return COPIED in maker.attributes or len(maker.regions[0].blocks[0].operations) > 1
+
+
+def _is_returned(value: ir.Value) -> bool:
+    """Whether a value is a result of the function, reshaped or not; others may read it too."""
+    users = [use.owner.operation for use in value.uses]
+    return any(u.name == "func.return" or (u.name in RESHAPES and _is_returned(u.results[0])) for u in users)
+
+
+def _saves_reads(parts: Sequence[ir.Value], whole: ir.Value) -> bool:
+    """Whether a kernel that computes all parts, and others that read the joined whole, read less than one that computes
+    each part where it belongs.
+    """
+    each = [{*_leaves(part)} for part in parts]
+    return sum(map(_bytes, set().union(*each))) + _bytes(whole) < sum(_bytes(leaf) for own in each for leaf in own)
+
+
+def _bytes(value: ir.Value) -> int:
+    type_ = ir.RankedTensorType(value.type)
+    return prod(type_.shape) * element_bytes(type_) if type_.has_static_shape else 0
 
 
 def _are_parts_of_results(view: ir.Operation) -> bool:

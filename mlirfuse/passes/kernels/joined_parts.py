@@ -9,11 +9,12 @@ from typing import TypeGuard
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.joined_views import JoinedViews, is_pointwise, joined_views
+from mlirfuse.analysis.joined_views import JoinedViews, joined_views
 from mlirfuse.analysis.kernels import body, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
-from mlirfuse.dialect.attributes import SCHEDULE
+from mlirfuse.dialect.attributes import SCHEDULE, STORED
 from mlirfuse.dialect.gathered_view import DEFINITION as VIEW
 from mlirfuse.dialect.gathered_view import Gather
 from mlirfuse.dialect.scatter import bytes_in_order, interleaved_step, scatter, scatter_of, scatter_problem
@@ -37,15 +38,31 @@ class Join:
     Attributes:
         parts: what it joins: views that the host passes.
         ops: elementwise ops on the whole, in order, of which each takes what the one before it makes.
+        order: the dimension of the joined parts that runs along each dimension of the result.
     """
 
     parts: JoinedViews
     ops: tuple[ir.Operation, ...]
+    order: tuple[int, ...]
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The dimensions of the result in which parts follow one another."""
+        return tuple(self.order.index(place) for place in self.parts.places)
+
+    def extent(self, dim: int) -> int:
+        """The extent of a part along a dimension of the result."""
+        return self.parts.shape[self.parts.axes.index(self.order[dim])]
 
 
 @dataclass(frozen=True)
 class JoinedParts(KernelPair):
     """Two launches, of which the second joins results of the first."""
+
+    def separated(self) -> str | None:
+        """As of other pairs, but that a join which is stored apart from its readers is not apart from its parts."""
+        stored = any(STORED in op.attributes for op in body(self.second))
+        return None if stored else super().separated()
 
     def obstacle(self) -> str | None:
         """Why the pair should not become one launch, or None."""
@@ -145,9 +162,9 @@ class JoinedParts(KernelPair):
         groups = [[axis] for axis in range(len(shape))]
         if _is_reshape(maker):
             groups = reassociation(maker)
-        places = [ir.AffineExpr.get_dim(parts.axes.index(d)) for d in range(len(shape))]
-        for number, place in enumerate(parts.places, len(shape)):
-            places[place] = places[place] + ir.AffineExpr.get_dim(number) * shape[parts.axes.index(place)]
+        places = [ir.AffineExpr.get_dim(parts.axes.index(d)) for d in join.order]
+        for number, place in enumerate(join.places, len(shape)):
+            places[place] = places[place] + ir.AffineExpr.get_dim(number) * join.extent(place)
         basis = tuple(tuple(shape[axis] for axis in group) for group in groups)
         if self._interleaves(join):
             whole = ir.RankedTensorType(self.second_call.results[0].type).shape
@@ -162,14 +179,14 @@ class JoinedParts(KernelPair):
 
     def _interleaves(self, join: Join) -> bool:
         """Whether the elements of parts are neighbours in the whole: parts have one index along its last dimensions."""
-        parts, rank = join.parts, len(join.parts.shape)
-        last = tuple(range(rank - len(parts.places), rank))
-        return parts.places == last and last[0] > 0 and all(parts.shape[parts.axes.index(d)] == 1 for d in last)
+        rank, places = len(join.order), join.places
+        last = tuple(range(rank - len(places), rank))
+        return places == last and last[0] > 0 and all(join.extent(d) == 1 for d in last)
 
     def _groups(self, join: Join) -> list[list[int]]:
         """The dimensions of the whole that are one as the kernel stores it: where parts interleave, rows of them."""
-        rank = len(join.parts.shape)
-        first = join.parts.places[0] - 1 if self._interleaves(join) else rank
+        rank = len(join.order)
+        first = join.places[0] - 1 if self._interleaves(join) else rank
         return [*([d] for d in range(first)), *([list(range(first, rank))] if first < rank else [])]
 
     def _shape(self, join: Join) -> list[int]:
@@ -188,14 +205,15 @@ class JoinedParts(KernelPair):
         parts = joined_views(selection, given.get)
         if isinstance(parts, str):
             raise UnfitError(parts)
-        last = selection.results[0]
+        last, order = selection.results[0], list(range(len(parts.shape)))
         for op in after:
-            if not _maps_elements(op, last):
+            moved = _axes_of_map(op, last)
+            if moved is None:
                 raise UnfitError("the second one computes with more than the parts")
-            last = op.results[0]
+            last, order = op.results[0], [order[axis] for axis in moved]
         if last != terminator.operands[0]:
             raise UnfitError("the second one returns something else than the joined parts")
-        return Join(parts, tuple(after))
+        return Join(parts, tuple(after), tuple(order))
 
 
 def _is_reshape(op: ir.Operation | None) -> TypeGuard[ir.Operation]:
@@ -203,14 +221,23 @@ def _is_reshape(op: ir.Operation | None) -> TypeGuard[ir.Operation]:
     return op is not None and op.name == "tensor.expand_shape"
 
 
-def _maps_elements(op: ir.Operation, value: ir.Value) -> bool:
-    """Whether an op computes a function of each element of a value, and of nothing else."""
+def _axes_of_map(op: ir.Operation, value: ir.Value) -> list[int] | None:
+    """The axis of a value that runs along each of an op's result, where the op computes a function of each element of
+    the value, and of nothing else; None for another op.
+    """
     inner = [each for each in nested(op) if each != op]
     reads = {operand for each in inner for operand in each.operands}
     outside = [v for v in reads if not isinstance(v.owner, ir.Block) and v.owner.operation.parent.operation != op]
     constant = all(v.owner.operation.name == "arith.constant" for v in outside)
-    own = [each.name for each in inner]
-    return list(op.operands)[:-1] == [value] and is_pointwise(op) and constant and "linalg.index" not in own
+    structure = structure_of(op)
+    if structure is None or structure.reduction_loops or len(op.results) != 1 or not constant:
+        return None
+    if list(op.operands)[:-1] != [value] or "linalg.index" in [each.name for each in inner]:
+        return None
+    read, written = structure.operand_axes[0], structure.result_axes[0]
+    if read is None or sorted(read, key=str) != sorted(written, key=str) or None in read or len(set(read)) < len(read):
+        return None
+    return [list(read).index(loop) for loop in written]
 
 
 def _computed(value: ir.Value, ops: tuple[ir.Operation, ...]) -> ir.Value:

@@ -232,7 +232,8 @@ def staged(
     how = {"columns": columns, "peeled": peeled, "chunk": chunk}
     plan = _second_stage_plan(problem, loop, layout, blocks, target, **how)
     none_abreast = layout.cluster == 1 and layout.is_alone(loop.dims) and order == "breadth"
-    for stages in range(1 if problem.vector == 1 else STAGES, 1, -1):  # asynchronous copies move 4 bytes or more
+    most = STAGES if problem.vector > 1 and problem.copied else 1  # asynchronous copies move 4 bytes or more
+    for stages in range(most, 1, -1):
         deep = replace(
             plan,
             stages=stages,

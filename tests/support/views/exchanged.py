@@ -28,6 +28,13 @@ def differences(xp: Any, x: Any) -> Any:
     return xp.stack([x[:, 1:] - x[:, :-1], x[:, 1:] + x[:, :-1], x[:, 1:] * 2], axis=-1)
 
 
+def butterflies(xp: Any, x: Any) -> Any:
+    """Parts that interleave, and sums of what is stored so."""
+    a, b, c, d = (x[:, part::4] for part in range(4))
+    y = xp.stack([a + b + c + d, a - c, a - b + c - d, b - d], axis=-1)
+    return y, xp.sum(xp.abs(y), axis=1)
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[int, ...]]]] = {
     "2 parts": (parts(2), lambda n: (n,)),
     "3 parts": (parts(3), lambda n: (n,)),
@@ -35,6 +42,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[int, ...]]]
     "9 parts": (parts(9), lambda n: (n,)),
     "2 by 3": (two_by_three, lambda n: (n,)),
     "differences": (differences, lambda n: (7, n)),
+    "butterflies": (butterflies, lambda n: (-(-n // 8), 32)),
 }
 """Functions of a namespace and an array, and its shape for a number of elements."""
 

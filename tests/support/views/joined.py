@@ -117,6 +117,21 @@ def waves(xp: Any, join: Any, x: Any) -> Any:
     return join([x, xp.sin(x), xp.cos(x)], axis=-1)
 
 
+def heads_first(xp: Any, join: Any, x: Any, cos: Any, sin: Any) -> Any:
+    """Rotary embeddings in another order of dimensions."""
+    return xp.permute_dims(rotary(xp, join, x, cos, sin), (0, 2, 1, 3)) * 2
+
+
+def pairs_in_front(xp: Any, join: Any, x: Any, y: Any) -> Any:
+    """Parts that would interleave, in front of the dimension whose elements they have."""
+    return 2 - xp.permute_dims(xp.stack([x + y, x * y], axis=-1), (0, 2, 1))
+
+
+def transposed_pairs(xp: Any, join: Any, x: Any, y: Any) -> Any:
+    """Parts that interleave, of transposed rows."""
+    return xp.permute_dims(xp.stack([x + y, x * y], axis=-1), (1, 0, 2)) + 1
+
+
 def parts_and_mean(x: Any) -> Any:
     """Parts along rows of a kernel that has one dimension, as all elements are summed."""
     y = mf.abs(x)
@@ -149,6 +164,9 @@ JOINED_RESULTS: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "about an axis": (about_an_axis, ((19, 3), (19,))),
     "interleaved": (interleaved, ((5, 13), (5, 13), (5, 13))),
     "waves": (waves, ((9, 24),)),
+    "heads first": (heads_first, ((2, 5, 3, 64), (5, 1, 32), (5, 1, 32))),
+    "pairs in front": (pairs_in_front, ((6, 32), (6, 32))),
+    "transposed pairs": (transposed_pairs, ((6, 20), (6, 20))),
 }
 """Functions of a namespace, its `concat` and arrays, whose parts a kernel stores where they belong, and shapes."""
 

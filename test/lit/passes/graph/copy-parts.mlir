@@ -78,6 +78,53 @@ func.func @apart(%a: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<128xf32> {
 
 // -----
 
+// Both parts are computed of both arrays, which would be read twice: what reads the result reads it from memory.
+// CHECK-LABEL: func.func @read_again
+// REMARK: fuse-copy-parts: applied: a result is stored by a kernel without the ops that read it
+// REMARK: fuse-copy-parts: declined: all parts are computed of something that they have in common
+// CHECK: attrs = {fuse.stored}
+// CHECK-COUNT-2: arith.select
+// CHECK: linalg.generic
+// CHECK: arith.negf
+#row = affine_map<(i) -> (i)>
+#second = affine_map<(i) -> (i - 64)>
+func.func @read_again(%a: tensor<64xf32>, %b: tensor<64xf32>, %c: tensor<64xf32>) -> (tensor<128xf32>, tensor<128xf32>) {
+  %e = tensor.empty() : tensor<64xf32>
+  %n = linalg.generic {indexing_maps = [#row, #row, #row, #row], iterator_types = ["parallel"]} ins(%a, %b, %c : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32, %out: f32):
+    %p = arith.addf %x, %y : f32
+    %m = arith.addf %p, %z : f32
+    linalg.yield %m : f32
+  } -> tensor<64xf32>
+  %o = linalg.generic {indexing_maps = [#row, #row, #row, #row], iterator_types = ["parallel"]} ins(%a, %b, %c : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32, %out: f32):
+    %p = arith.subf %x, %y : f32
+    %m = arith.mulf %p, %z : f32
+    linalg.yield %m : f32
+  } -> tensor<64xf32>
+  %2 = "fuse.gathered_view"(%n) {basis = array<i64: 128>, map = #row, ranks = array<i64: 1>} : (tensor<64xf32>) -> tensor<128xf32>
+  %3 = "fuse.gathered_view"(%o) {basis = array<i64: 128>, map = #second, ranks = array<i64: 1>} : (tensor<64xf32>) -> tensor<128xf32>
+  %4 = "fuse.gathered_view"(%n) {basis = array<i64: 128>, inside = array<i64: 64>, map = #row, ranks = array<i64: 1>} : (tensor<64xf32>) -> tensor<128xi1>
+  %5 = "fuse.gathered_view"(%o) {basis = array<i64: 128>, inside = array<i64: 64>, map = #second, ranks = array<i64: 1>} : (tensor<64xf32>) -> tensor<128xi1>
+  %f = tensor.empty() : tensor<128xf32>
+  %z = linalg.generic {indexing_maps = [#row, #row, #row, #row, #row], iterator_types = ["parallel"]}
+      ins(%2, %3, %4, %5 : tensor<128xf32>, tensor<128xf32>, tensor<128xi1>, tensor<128xi1>) outs(%f : tensor<128xf32>) {
+  ^bb0(%l: f32, %r: f32, %s: i1, %t: i1, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %u = arith.select %s, %l, %zero : f32
+    %v = arith.select %t, %r, %u : f32
+    linalg.yield %v : f32
+  } -> tensor<128xf32>
+  %w = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel"]} ins(%z, %z : tensor<128xf32>, tensor<128xf32>) outs(%f : tensor<128xf32>) {
+  ^bb0(%in: f32, %other: f32, %out: f32):
+    %m = arith.negf %in : f32
+    linalg.yield %m : f32
+  } -> tensor<128xf32>
+  return %z, %w : tensor<128xf32>, tensor<128xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @no_join
 // REMARK: fuse-copy-parts: declined: no result is joined of parts of one shape
 func.func @no_join(%x: tensor<8xf32>) -> tensor<8xf32> {

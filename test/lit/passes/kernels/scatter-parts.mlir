@@ -186,3 +186,57 @@ func.func private @h_0(%x: tensor<64x32xf32>) -> tensor<64x32xf32> attributes {f
   } -> tensor<64x32xf32>
   return %0 : tensor<64x32xf32>
 }
+
+// -----
+
+// The second kernel puts the joined halves in another order of dimensions.
+// CHECK-DAG: #[[MOVED:.*]] = affine_map<(d0, d1, d2, d3) -> (d1, d0, d2 + d3 * 16)>
+// CHECK-LABEL: func.func @permuted
+// CHECK: %[[Y:.*]] = call @p_0(%{{.*}}) : (tensor<4x8x16xf32>) -> tensor<8x4x32xf32>
+// CHECK: "fuse.scatter"(%{{.*}}, %{{.*}}) {basis = array<i64: 4, 8, 16>, map = #[[MOVED]], ranks = array<i64: 1, 1, 1>, sources = array<i64: 2>}
+// CHECK-NOT: @p_1
+// REMARK: fuse-scatter-parts: applied: p_0 stores its results where p_1 put them
+#id3 = affine_map<(i, j, k) -> (i, j, k)>
+#swapped = affine_map<(i, j, k) -> (j, i, k)>
+#behind3 = affine_map<(i, j, k) -> (i, j, k - 16)>
+func.func @permuted(%x: tensor<4x8x16xf32>) -> tensor<8x4x32xf32> {
+  %0:2 = call @p_0(%x) : (tensor<4x8x16xf32>) -> (tensor<4x8x16xf32>, tensor<4x8x16xf32>)
+  %1 = "fuse.gathered_view"(%0#0) {basis = array<i64: 4, 8, 32>, map = #id3, ranks = array<i64: 1, 1, 1>} : (tensor<4x8x16xf32>) -> tensor<4x8x32xf32>
+  %2 = "fuse.gathered_view"(%0#1) {basis = array<i64: 4, 8, 32>, map = #behind3, ranks = array<i64: 1, 1, 1>} : (tensor<4x8x16xf32>) -> tensor<4x8x32xf32>
+  %3 = "fuse.gathered_view"(%0#0) {basis = array<i64: 4, 8, 32>, inside = array<i64: 4, 8, 16>, map = #id3, ranks = array<i64: 1, 1, 1>} : (tensor<4x8x16xf32>) -> tensor<4x8x32xi1>
+  %4 = "fuse.gathered_view"(%0#1) {basis = array<i64: 4, 8, 32>, inside = array<i64: 4, 8, 16>, map = #behind3, ranks = array<i64: 1, 1, 1>} : (tensor<4x8x16xf32>) -> tensor<4x8x32xi1>
+  %5 = call @p_1(%1, %2, %3, %4) : (tensor<4x8x32xf32>, tensor<4x8x32xf32>, tensor<4x8x32xi1>, tensor<4x8x32xi1>) -> tensor<8x4x32xf32>
+  return %5 : tensor<8x4x32xf32>
+}
+func.func private @p_0(%x: tensor<4x8x16xf32>) -> (tensor<4x8x16xf32>, tensor<4x8x16xf32>) attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<4x8x16xf32>
+  %0 = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<4x8x16xf32>) outs(%e : tensor<4x8x16xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4x8x16xf32>
+  %1 = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<4x8x16xf32>) outs(%e : tensor<4x8x16xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.mulf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4x8x16xf32>
+  return %0, %1 : tensor<4x8x16xf32>, tensor<4x8x16xf32>
+}
+func.func private @p_1(%a: tensor<4x8x32xf32>, %b: tensor<4x8x32xf32>, %p: tensor<4x8x32xi1>, %q: tensor<4x8x32xi1>) -> tensor<8x4x32xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x8x32xf32>
+  %0 = linalg.generic {indexing_maps = [#id3, #id3, #id3, #id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a, %b, %p, %q : tensor<4x8x32xf32>, tensor<4x8x32xf32>, tensor<4x8x32xi1>, tensor<4x8x32xi1>) outs(%e : tensor<4x8x32xf32>) {
+  ^bb0(%l: f32, %r: f32, %lp: i1, %rp: i1, %out: f32):
+    %0 = arith.select %lp, %l, %zero : f32
+    %1 = arith.select %rp, %r, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x8x32xf32>
+  %f = tensor.empty() : tensor<8x4x32xf32>
+  %1 = linalg.generic {indexing_maps = [#swapped, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%0 : tensor<4x8x32xf32>) outs(%f : tensor<8x4x32xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %n = arith.negf %v : f32
+    linalg.yield %n : f32
+  } -> tensor<8x4x32xf32>
+  return %1 : tensor<8x4x32xf32>
+}
