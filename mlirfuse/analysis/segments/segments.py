@@ -167,6 +167,8 @@ class _Planner:
             source = op.operands[0]
             if source not in self.segment_of or not is_unit_reshape(op) or separated([source.owner.operation], [op]):
                 return True
+            if all(needs_memory(use.owner.operation) for use in op.results[0].uses):
+                return True
         return _is_final_view(op, computed=op.operands[0] in self.segment_of)
 
     def _join_producers(self, structure: OpStructure) -> None:

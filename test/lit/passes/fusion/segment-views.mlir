@@ -257,3 +257,32 @@ func.func @sliced(%x: tensor<40xf32>) -> tensor<10xf32> {
   } -> tensor<10xf32>
   return %0 : tensor<10xf32>
 }
+
+// -----
+
+// A dimension of one element that is only merged with others again: the kernel's result has it not.
+// CHECK-LABEL: func.func @unit_dimension(
+// CHECK: %[[Y:.*]] = call @unit_dimension_0(%{{.*}}) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+// CHECK: %[[D:.*]] = tensor.expand_shape %[[Y]]
+// CHECK: %[[F:.*]] = tensor.collapse_shape %[[D]]
+// CHECK: call @unit_dimension_1(%[[F]])
+func.func @unit_dimension(%x: tensor<8x4xf32>) -> tensor<32xf32> {
+  %e = tensor.empty() : tensor<8x4xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %q = math.exp %v : f32
+    linalg.yield %q : f32
+  } -> tensor<8x4xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [1, 8, 4] : tensor<8x4xf32> into tensor<1x8x4xf32>
+  %2 = tensor.collapse_shape %1 [[0, 1, 2]] : tensor<1x8x4xf32> into tensor<32xf32>
+  %f = tensor.empty() : tensor<32xf32>
+  // expected-remark @below {{starts a kernel of its own}}
+  %3 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%2 : tensor<32xf32>) outs(%f : tensor<32xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %q = arith.negf %v : f32
+    linalg.yield %q : f32
+  } -> tensor<32xf32>
+  return %3 : tensor<32xf32>
+}
