@@ -28,11 +28,11 @@ from mlirfuse.passes.graph.gathered_ops import (
     stays_inside,
 )
 from mlirfuse.passes.graph.joined_results import JoinedResults
-from mlirfuse.passes.graph.sliced_ops import SLICE
+from mlirfuse.passes.graph.sliced_ops import SLICE, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
-from mlirfuse.support.affine_expressions import single_dim
+from mlirfuse.support.affine_expressions import bounds, single_dim
 from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.rewriting import defining_op, erase_dead
@@ -112,7 +112,7 @@ def _viewed_results(function: ir.Operation, kept: set[ir.Value]) -> Iterator[_Vi
 def _through_slices(function: ir.Operation) -> int:
     """Makes views of slices views of what is sliced, of which a kernel then reads one array; returns how many.
 
-    Elements past the end of a slice, where the view has zeros, may not be asked for.
+    Elements past the ends of a slice, where the view has zeros, may not be asked for, but where the array ends too.
     """
     views = [op for op in body(function) if op.name == DEFINITION.full_name and list(op.results[0].uses)]
     count = 0
@@ -123,7 +123,7 @@ def _through_slices(function: ir.Operation) -> int:
         if _is_computed(slice_.operands[0]):  # which may be computed where it is read
             continue
         checks, step = _checks_of(view), GatheredOps().step(slice_.results[0])
-        inside = stays_inside(gather, ir.RankedTensorType(slice_.results[0].type).shape)
+        inside = stays_inside(gather, ir.RankedTensorType(slice_.results[0].type).shape) or _ends_with(slice_, gather)
         if gather.joins_components or step is None or not (checks or inside):
             continue
         with ir.InsertionPoint(view), view.location:
@@ -135,6 +135,19 @@ def _through_slices(function: ir.Operation) -> int:
     if count:
         erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
     return count
+
+
+def _ends_with(slice_: ir.Operation, gather: Gather) -> bool:
+    """Whether a view of a slice leaves that only where it leaves the array too, as one that is shifted past an end."""
+    ranges, extents = ranges_of(slice_), extents_of(slice_.operands[0])
+    if ranges is None or None in extents or gather.joins_components or gather.inside:
+        return False
+    for own, extent, expr in zip(ranges, extents, gather.map.results, strict=True):
+        start, count, step = (own.start, own.count, own.step) if own is not None else (0, extent or 0, 1)
+        low, high = bounds(expr, gather.components)
+        if (low < 0 and start >= step) or (high >= count and start + count * step < (extent or 0)):
+            return False
+    return True
 
 
 def _is_computed(value: ir.Value) -> bool:

@@ -147,3 +147,23 @@ def test_products_of_joined_parts_that_are_computed() -> None:
 
     found = mf.fuse(lambda a, s: product(mf, a, s), target="interpret")(a, s)
     np.testing.assert_allclose(found, product(np, a, s), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("shift", [1, 3, -1, -3])
+def test_shifts_with_zeros(shift: int, first: int) -> None:
+    """A view of a slice has zeros where that ends: the array's are the same only where it ends there too."""
+    x = np.random.default_rng(0).standard_normal((9, 12)).astype(np.float32)
+
+    def shifted(xp: Any, join: Any, x: Any) -> Any:
+        n = x.shape[0] - 1 - abs(shift)  # of a slice that leaves out a row at one of the array's ends
+        zeros, kept = xp.zeros_like(x[: abs(shift)]), x[first : first + n]
+        return join([zeros, kept] if shift > 0 else [kept, zeros], axis=0) + x[1:] * 2
+
+    def far(xp: Any, join: Any, x: Any) -> Any:
+        zeros = xp.zeros_like(x[: abs(shift)])
+        return x + join([zeros, x[:-shift]] if shift > 0 else [x[-shift:], zeros], axis=0)
+
+    for function in (shifted, far):
+        found = mf.fuse(lambda x, f=function: f(mf, mf.concat, x), target="interpret")(x)
+        np.testing.assert_allclose(found, function(np, np.concatenate, x), rtol=1e-6)

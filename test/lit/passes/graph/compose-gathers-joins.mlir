@@ -179,3 +179,32 @@ func.func @behind_slices(%x: tensor<3xf32>) -> tensor<6xf32> {
   } -> tensor<6xf32>
   return %z : tensor<6xf32>
 }
+
+// -----
+
+// Slices that are shifted past an end, where there are zeros: views of the array have the same where the slice ends with
+// the array; not where it ends before.
+// CHECK-DAG: #[[DOWN:.*]] = affine_map<(d0) -> (d0 - 2)>
+// CHECK-DAG: #[[UP:.*]] = affine_map<(d0) -> (d0 + 2)>
+// CHECK-LABEL: func.func @shifted
+// CHECK-DAG: "fuse.gathered_view"(%arg0) {basis = array<i64: 16>, map = #[[DOWN]]
+// CHECK-DAG: "fuse.gathered_view"(%arg0) {basis = array<i64: 16>, map = #[[UP]]
+// CHECK-DAG: %[[SHORT:.*]] = tensor.extract_slice %arg0[1] [14] [1]
+// CHECK-DAG: "fuse.gathered_view"(%[[SHORT]]) {basis = array<i64: 16>, map = #[[DOWN]]
+func.func @shifted(%x: tensor<16xf32>) -> tensor<16xf32> {
+  %first = tensor.extract_slice %x[0] [14] [1] : tensor<16xf32> to tensor<14xf32>
+  %last = tensor.extract_slice %x[2] [14] [1] : tensor<16xf32> to tensor<14xf32>
+  %short = tensor.extract_slice %x[1] [14] [1] : tensor<16xf32> to tensor<14xf32>
+  %a = "fuse.gathered_view"(%first) {basis = array<i64: 16>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 2)>} : (tensor<14xf32>) -> tensor<16xf32>
+  %b = "fuse.gathered_view"(%last) {basis = array<i64: 16>, ranks = array<i64: 1>, map = affine_map<(i) -> (i)>} : (tensor<14xf32>) -> tensor<16xf32>
+  %c = "fuse.gathered_view"(%short) {basis = array<i64: 16>, ranks = array<i64: 1>, map = affine_map<(i) -> (i - 2)>} : (tensor<14xf32>) -> tensor<16xf32>
+  %e = tensor.empty() : tensor<16xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a, %b, %c : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) {
+  ^bb0(%p: f32, %q: f32, %r: f32, %out: f32):
+    %s = arith.addf %p, %q : f32
+    %t = arith.addf %s, %r : f32
+    linalg.yield %t : f32
+  } -> tensor<16xf32>
+  return %y : tensor<16xf32>
+}
