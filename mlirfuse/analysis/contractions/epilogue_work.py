@@ -38,6 +38,7 @@ def epilogue_work(kernel: ir.Operation, space: IterationSpace, contraction: Cont
         arguments=len(reads) / count,
         instructions=(instructions.plain + instructions.double) / count,
         special=instructions.special / count,
+        results=max(1, len(returned)),
     )
 
 

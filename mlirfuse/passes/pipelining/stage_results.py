@@ -69,8 +69,9 @@ class FuseStageResults(Pass):
             roles = [op for op in nested(kernel) if op.name == "fuse.warp_roles"] if is_tile_program(kernel) else []
             for role in roles:
                 writes = [op for op in nested(role) if op.name == "vector.transfer_write"]
-                for write in writes:
-                    plan = _plan(kernel, role, write, target)
+                tiles = [ir.VectorType(write.operands[0].type).shape for write in writes]
+                for number, write in enumerate(writes):
+                    plan = _plan(kernel, role, write, target, tiles[number:].count(tiles[number]))
                     if isinstance(plan, str):
                         remarks.declined(self, plan, write)
                         continue
@@ -100,7 +101,8 @@ class Plan:
     transposed: bool = False
 
 
-def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device: Target) -> Plan | str:
+def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device: Target, sharing: int) -> Plan | str:
+    """The plan for a write, or why it stays as it is; `sharing` writes, it among them, share the memory that is left."""
     tile, target = ir.VectorType(write.operands[0].type), write.operands[1]
     type_ = ir.MemRefType(target.type)
     if write.parent.name == "scf.if" and SECOND_STAGE in write.parent.attributes:
@@ -133,11 +135,8 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device:
         return f"a tile of {rows}x{extent} {type_.element_type} has no subtiles of {SWIZZLE_BYTES} bytes"
     columns = _even_columns(extent) if transposed else SWIZZLE_BYTES // size
     places = tuple(min(place, extent - columns) for place in range(0, extent, columns))
-    stages = min(
-        RESULT_STAGES,
-        len(places),
-        _bytes_left(kernel, role, device) // (consumer_groups_of(role) * rows * columns * size),
-    )
+    room = _bytes_left(kernel, role, device) // (consumer_groups_of(role) * rows * columns * size)
+    stages = min(RESULT_STAGES, len(places), max(min(1, room), room // sharing))
     if stages < 1:
         return "there is no shared memory left for a subtile"
     if transposed:

@@ -140,6 +140,7 @@ class EpilogueWork:
         arguments: how many of these there are.
         instructions: of a thread, beside conversions and accesses to memory.
         special: special functions.
+        results: how many results have a row for each m and a column for each n; of several products in all.
     """
 
     written: float
@@ -147,3 +148,4 @@ class EpilogueWork:
     arguments: float = 0.0
     instructions: float = 0.0
     special: float = 0.0
+    results: int = 1

@@ -34,3 +34,18 @@ def test_epilogues(name: str, schedule: str, stage: str) -> None:
     results = interpreter.run(module, fn.__name__, inputs, order="random")
     for result, want in zip(results, expected, strict=True):
         np.testing.assert_array_equal(result.astype(np.float64), want)
+
+
+def test_several_results_have_subtiles_each() -> None:
+    """Consumer groups leave memory for both, and neither is stored from the accumulators' layout."""
+
+    def both(x: mf.Tensor, w: mf.Tensor) -> tuple[mf.Tensor, mf.Tensor]:
+        h = x @ w
+        return h * mf.sigmoid(h), mf.astype(h, mf.float32)
+
+    specs = [mf.TensorSpec((4096, 4096), "float16")] * 2
+    text = str(module_at("gpu", both, specs))
+    stored = {
+        line.split("fuse.async_store")[1].split(",")[0] for line in text.splitlines() if '"fuse.async_store"' in line
+    }
+    assert len(stored) == 2

@@ -252,9 +252,11 @@ def _with_argument_stages(schedule: Schedule, problem: ContractionProblem) -> It
 
 def _ring_bytes(problem: ContractionProblem, m: int, n: int, consumer_groups: int) -> int:
     """Bytes of shared memory of a ring. Consumer groups have all subtiles of their results in shared memory where
-    arguments of the epilogue come through these: a residual that waits for a subtile costs more than a stage less.
+    arguments of the epilogue come through these: a residual that waits for a subtile costs more than a stage less. Of
+    several results each has a subtile.
     """
     subtiles = -(-n * problem.residual_bytes // SWIZZLE_BYTES)
+    each = consumer_groups * m * SWIZZLE_BYTES
     if consumer_groups == 1 or not 0 < subtiles <= RESULT_STAGES:
-        return RING_BYTES
-    return STAGED_BYTES - consumer_groups * subtiles * m * SWIZZLE_BYTES
+        return min(RING_BYTES, STAGED_BYTES - problem.work.results * each)
+    return STAGED_BYTES - max(subtiles, problem.work.results) * each
