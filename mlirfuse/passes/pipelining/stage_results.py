@@ -102,7 +102,7 @@ class Plan:
 
 
 def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device: Target, sharing: int) -> Plan | str:
-    """The plan for a write, or why it stays as it is; `sharing` writes, it among them, share the memory that is left."""
+    """The plan for a write, or why it stays as it is; so many writes, it among them, share the memory that is left."""
     tile, target = ir.VectorType(write.operands[0].type), write.operands[1]
     type_ = ir.MemRefType(target.type)
     if write.parent.name == "scf.if" and SECOND_STAGE in write.parent.attributes:
