@@ -13,6 +13,8 @@ from mlir.dialects import arith, gpu, nvvm, scf, vector
 
 from mlirfuse.analysis.kernels import gpu_kernels, symbol
 from mlirfuse.analysis.memory.buffers import is_nontemporal
+from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.distribution.threads.guard import Guard
 from mlirfuse.distribution.threads.scalars import add, constant, divide, less, multiply, remainder
 from mlirfuse.distribution.workgroup_buffers import add_workgroup_buffer, workgroup_memref
@@ -23,11 +25,13 @@ from mlirfuse.passes.gpu.view_indices import as_row
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import STORED_RUNS_BYTES, WIDEST_ACCESS
-from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.schedule.model.residency import shared_left
+from mlirfuse.support.dtypes import element_bytes, from_mlir
 from mlirfuse.support.rewriting import clone, defining_op, erase
+from mlirfuse.target import Target
 from mlirfuse.tiling.memory import strides
 
-BLOCK_SIZE = "known_block_size"
+BLOCK_SIZE, BLOCKS = "known_block_size", "nvvm.minctasm"
 
 BELOW = frozenset(
     predicate.value for predicate in (arith.CmpIPredicate.ult, arith.CmpIPredicate.slt, arith.CmpIPredicate.ule)
@@ -44,7 +48,8 @@ class FuseExchangeStores(Pass):
     lines, of which the L2 gets pieces. Through shared memory, each access of the warp is a run of lines; a warp barrier
     stands between. Where rows may end inside of a tile, the warps that are inside with all lanes do so, and the others
     store as they did. Declines for runs of one access, for those whose distance between lanes is not their length, in
-    code that only some lanes of a warp reach otherwise, and where the runs of a block are more than 48 KB.
+    code that only some lanes of a warp reach otherwise, and where the runs of a block are more than 48 KB, or than what
+    as many blocks as an SM is to hold leave of its shared memory.
 
     ```mlir
     %i = ...                                          // 36 elements from lane to lane
@@ -68,8 +73,9 @@ class FuseExchangeStores(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
+        target = target_of_module(module)
         for kernel in gpu_kernels(module):
-            runs = list(_runs(kernel))
+            runs = list(_runs(kernel, target))
             if not runs:
                 remarks.declined(self, "no runs of a warp's threads lie one beside the other", kernel)
                 continue
@@ -112,16 +118,27 @@ class _Run:
         return ir.MemRefType(self.row.array.type).element_type
 
 
-def _runs(kernel: ir.Operation) -> Iterator[_Run]:
+def _runs(kernel: ir.Operation, target: Target) -> Iterator[_Run]:
     """The runs of a kernel that can be exchanged."""
     if BLOCK_SIZE not in kernel.attributes or _threads(kernel) % WARP:
         return
+    room = min(STORED_RUNS_BYTES, _shared_left(kernel, target)) // _threads(kernel)
+    longest: dict[ir.Type, int] = {}
     for row in rows_of_stores(kernel, STORES):
         apart = _lanes_apart(row)
         for run in _runs_of(row) if apart else ():
-            fits = len(run.row.stores) > 1 and run.length == apart and run.bytes * _threads(kernel) <= STORED_RUNS_BYTES
+            taken = longest | {run.element: max(run.bytes, longest.get(run.element, 0))}
+            fits = len(run.row.stores) > 1 and run.length == apart and sum(taken.values()) <= room
             if fits and _is_reached_together(run.block):
+                longest = taken
                 yield run
+
+
+def _shared_left(kernel: ir.Operation, target: Target) -> int:
+    """Bytes of shared memory that a block may have beside what it has."""
+    blocks = ir.IntegerAttr(kernel.attributes[BLOCKS]).value if BLOCKS in kernel.attributes else 1
+    buffers = [ir.MemRefType(value.type) for value in kernel.regions[0].blocks[0].arguments if is_workgroup(value.type)]
+    return shared_left(blocks, target) - sum(prod(each.shape) * element_bytes(each) for each in buffers)
 
 
 def _lanes_apart(row: RowStores) -> int:
