@@ -10,13 +10,16 @@ import ml_dtypes
 import numpy as np
 from numpy import (
     abs,  # noqa: F401
+    all,  # noqa: F401
     any,  # noqa: F401
+    broadcast_to,  # noqa: F401
     clip,  # noqa: F401
     concat,  # noqa: F401
     cos,  # noqa: F401
     exp,  # noqa: F401
     exp2,  # noqa: F401
     expm1,  # noqa: F401
+    flip,  # noqa: F401
     floor,  # noqa: F401
     int8,  # noqa: F401
     int16,  # noqa: F401

@@ -11,6 +11,7 @@ import torch
 from torch import (
     abs,  # noqa: F401
     bfloat16,
+    broadcast_to,  # noqa: F401
     clip,  # noqa: F401
     cos,  # noqa: F401
     erf,  # noqa: F401
@@ -73,6 +74,14 @@ def var(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
 
 def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return torch.any(x, dim=_over(x, axis), keepdim=keepdims)
+
+
+def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    return torch.all(x, dim=_over(x, axis), keepdim=keepdims)
+
+
+def flip(x: Any, axis: Axis = None) -> Any:
+    return torch.flip(x, dims=_over(x, axis))
 
 
 def maximum(x: Any, y: Any) -> Any:

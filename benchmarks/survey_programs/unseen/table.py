@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from survey_programs.program import Program, sized
+from survey_programs.unseen import attention as a
 from survey_programs.unseen import geometry as q
 from survey_programs.unseen import grids as g
 from survey_programs.unseen import learning as l
 from survey_programs.unseen import models as m
 from survey_programs.unseen import outside as o
+from survey_programs.unseen import transforms as t
 
 PLANES = "N=16 H=1024 W=1024"
 PAIRS = "I=384 K=384 C=128"
@@ -17,7 +19,7 @@ PAIRS = "I=384 K=384 C=128"
 
 def programs() -> list[Program]:
     """All of them."""
-    return [*_grids(), *_models(), *_learning(), *_geometry(), *_outside()]
+    return [*_grids(), *_models(), *_learning(), *_geometry(), *_outside(), *_transforms(), *_attention()]
 
 
 def _grids() -> Iterator[Program]:
@@ -235,3 +237,61 @@ def _outside() -> Iterator[Program]:
     yield from sized(d, o.moments, "x:f32[N,C]", "N=262144 C=128", "N=16777216 C=4")
     yield from sized(d, o.class_sums, "x:bf16[N,C,H,W]", "N=16 C=19 H=512 W=512")
     yield from sized(d, o.aces_tone_map, "x:f16+[N,H,W,3]", "N=16 H=1080 W=1920")
+
+
+def _transforms() -> Iterator[Program]:
+    d = "unseen second"
+    turned = "re:f32[N,R,C] im:f32[N,R,C] wr:f32[R,C] wi:f32[R,C]"
+    yield from sized(d, t.butterflies, turned, "N=4096 R=16 C=256")
+    yield from sized(d, t.haar_levels, "x:f16[N,H,W]", "N=32 H=2048 W=1024", small="H=12")
+    volumes = "u:f32[D,H,W] before:f32[D,H,W] speed:f32[D,H,W] damping:f32[W]"
+    yield from sized(d, t.wave_step, volumes, "D=256 H=256 W=256", small="D=9 H=11 W=13")
+    yield from sized(d, t.sign_bits, "x:f32[R,C] shift:i32~[8]", "R=8192 C=8192")
+    yield from sized(d, t.volume_gradient, "x:f16[N,D,H,W]", "N=8 D=256 H=256 W=256", small="W=14")
+    yield from sized(d, t.cosine_blocks, "x:f32[N,H,W]", "N=16 H=1024 W=1024", small="H=16 W=24")
+    yield from sized(d, t.autocorrelation, "x:f32[R,C]", "R=1024 C=16384", small="C=41")
+    yield from sized(d, t.histogram_entropy, "x:f32[R,C] edge:f32~[17]", "R=256 C=65536")
+    yield from sized(d, t.half_chroma, "x:i8[N,H,W,3]", "N=16 H=1080 W=1920")
+    yield from sized(d, t.group_quantised, "x:bf16[R,C]", "R=8192 C=8192", small="C=384")
+    yield from sized(d, t.float8_both_ways, "x:bf16[R,C]", "R=8192 C=4096")
+    yield from sized(d, t.chunk_moments, "x:f32[R,C]", "R=16384 C=4096", small="C=96")
+    yield from sized(d, t.softmax_of_two_axes, "x:f16[N,H,W,C]", "N=16 H=64 W=64 C=512")
+    yield from sized(d, t.cholesky_solve, "m:f64[N,4,4] b:f64[N,4]", "N=524288")
+    yield from sized(d, t.window_scores, "x:f32[R,C]", "R=2048 C=16384", small="C=101")
+    yield from sized(d, t.unshuffled_norm, "x:f16[N,C,H,W] slope:f32[C,1,1]", "N=16 C=64 H=256 W=256", small="H=6")
+
+
+def _attention() -> Iterator[Program]:
+    d = "unseen second"
+    heads = "[B,H,T,D]"
+    queries = f"q:f16{heads} k:f16{heads} v:f16{heads} lse:f32[B,H,T] do:f16{heads}"
+    yield from sized(d, a.attention_backward, queries, "B=2 H=8 T=2048 D=64", flops="10*B*H*T*T*D")
+    adapter = "x:f16[M,K] w:f16[K,N] a:f16[K,R] b:f16[R,N] r:f16[M,N] g:f16[N]"
+    yield from sized(d, a.low_rank_norm, adapter, "M=4096 K=2048 N=2048 R=16", flops="2*M*(K*N+K*R+R*N)")
+    groups = "q:bf16[B,T,H,D] k:bf16[B,T,H//4,D] cos:f32[T,D//2] sin:f32[T,D//2] g:bf16[D]"
+    yield from sized(d, a.rotated_heads, groups, "B=4 T=2048 H=32 D=128", small="H=8")
+    yield from sized(
+        d,
+        a.outer_mean_projected,
+        "m:bf16[B,S,N,C] w:bf16[C*C,E]",
+        "B=1 S=128 N=256 C=32 E=128",
+        small="C=4",
+        flops="2*B*N*N*C*C*(S+E)",
+    )
+    steps = "x:f32[B,T,C] dt:f32[B,T,C] a:f32+[C,N] b:f32[B,T,N] c:f32[B,T,N] d:f32[C]"
+    yield from sized(d, a.state_space_scan, steps, "B=8 T=16 C=4096 N=16", small="T=5")
+    units = "x:bf16[M,K] gate:bf16[K,N] up:bf16[K,N] g:bf16[K]"
+    yield from sized(d, a.gated_units, units, "M=4096 K=4096 N=2048", flops="4*M*N*K")
+    packed = "w:i8[N,K] s:f16[N,K//128] x:f16[M,K]"
+    yield from sized(d, a.packed_weights, packed, "N=4096 K=8192 M=64", small="K=256", flops="4*M*N*K")
+    windows = "qkv:f16[N,H,W,3,A,D] bias:f32[A,49,49]"
+    yield from sized(
+        d, a.window_attention, windows, "N=16 H=56 W=56 A=4 D=32", small="N=1 H=7 W=14", flops="4*N*H*W*49*A*D"
+    )
+    yield from sized(
+        d, a.two_experts, "x:bf16[T,C] w:bf16[C,E] i:i32~[E]", "T=32768 C=2048 E=64", small="E=9", flops="2*T*C*E"
+    )
+    yield from sized(d, a.orthonormal_rows, "x:f32[N,K,D]", "N=65536 K=4 D=64")
+    values = "q:f16[B,T,H,D] k:f16[B,T,H,D] v:f16[B,T,H,D]"
+    yield from sized(d, a.kernel_attention, values, "B=8 T=4096 H=16 D=64", flops="4*B*T*H*D*D")
+    yield from sized(d, a.softmax_backward_bias, "s:bf16[B,H,T,T] dp:bf16[B,H,T,T]", "B=4 H=16 T=1024")

@@ -312,7 +312,9 @@ class Places:
         if rest is None or divisor_of(rest) % by == 0:  # neighbours of a run are a number apart after the division too
             if isinstance(expr, ir.AffineModExpr):
                 return self._number(number % by, type_)
-            divide = arith.DivSIOp if low < number else arith.DivUIOp  # what is left without the number may be negative
+            linear = coefficients(left, len(extents))
+            grows = linear is not None and min(linear[0], default=0) >= 0  # what is left without the number is positive
+            divide = arith.DivUIOp if grows else arith.DivSIOp
             divided = None if rest is None else self._once(divide, rest, self._number(by, type_))
             return self._plus(divided, number // by, type_)
         steps = -(low // by) if low < 0 else 0  # makes the dividend positive
