@@ -253,7 +253,7 @@ def _transforms() -> Iterator[Program]:
     yield from sized(d, t.histogram_entropy, "x:f32[R,C] edge:f32~[17]", "R=256 C=65536")
     yield from sized(d, t.half_chroma, "x:i8[N,H,W,3]", "N=16 H=1080 W=1920")
     yield from sized(d, t.group_quantised, "x:bf16[R,C]", "R=8192 C=8192", small="C=384")
-    yield from sized(d, t.float8_both_ways, "x:bf16[R,C]", "R=8192 C=4096")
+    yield from sized(d, t.float8_rows_and_columns, "x:bf16[R,C]", "R=8192 C=4096")
     yield from sized(d, t.chunk_moments, "x:f32[R,C]", "R=16384 C=4096", small="C=96")
     yield from sized(d, t.softmax_of_two_axes, "x:f16[N,H,W,C]", "N=16 H=64 W=64 C=512")
     yield from sized(d, t.cholesky_solve, "m:f64[N,4,4] b:f64[N,4]", "N=524288")
@@ -264,7 +264,7 @@ def _transforms() -> Iterator[Program]:
 def _attention() -> Iterator[Program]:
     d = "unseen second"
     heads = "[B,H,T,D]"
-    queries = f"q:f16{heads} k:f16{heads} v:f16{heads} lse:f32[B,H,T] do:f16{heads}"
+    queries = f"q:f16{heads} k:f16{heads} v:f16{heads} lse:f32+[B,H,T] do:f16{heads}"
     yield from sized(d, a.attention_backward, queries, "B=2 H=8 T=2048 D=64", flops="10*B*H*T*T*D")
     adapter = "x:f16[M,K] w:f16[K,N] a:f16[K,R] b:f16[R,N] r:f16[M,N] g:f16[N]"
     yield from sized(d, a.low_rank_norm, adapter, "M=4096 K=2048 N=2048 R=16", flops="2*M*(K*N+K*R+R*N)")
