@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import BytesIO
+from math import prod
 
 from mlir import ir
 
@@ -11,6 +12,9 @@ from mlirfuse.dialect.attributes import GRID_LEAST, KERNEL, LAUNCH, RESULT_EXTEN
 from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.errors import IRError
 from mlirfuse.support.rewriting import ops_named
+
+BLOCK_SIZE, LEAST_BLOCKS = "known_block_size", "nvvm.minctasm"
+"""Upstream's attributes of a `gpu.func`: the threads of its blocks, and how many of these an SM is to hold at least."""
 
 
 def functions(module: ir.Operation) -> Iterator[ir.Operation]:
@@ -40,6 +44,16 @@ def gpu_kernels(module: ir.Operation) -> list[ir.Operation]:
     gpu_modules = [op for op in module.regions[0].blocks[0].operations if op.operation.name == "gpu.module"]
     inside = [op.operation for gpu_module in gpu_modules for op in gpu_module.regions[0].blocks[0].operations]
     return [op for op in inside if op.name == "gpu.func" and "gpu.kernel" in op.attributes]
+
+
+def block_threads(kernel: ir.Operation) -> int:
+    """Threads of a block of a `gpu.func`; 0 where that is not known."""
+    return prod(ir.DenseI32ArrayAttr(kernel.attributes[BLOCK_SIZE])) if BLOCK_SIZE in kernel.attributes else 0
+
+
+def least_resident_blocks(kernel: ir.Operation) -> int:
+    """Blocks of a `gpu.func` that an SM is to hold at least; 0 where it does not say."""
+    return ir.IntegerAttr(kernel.attributes[LEAST_BLOCKS]).value if LEAST_BLOCKS in kernel.attributes else 0
 
 
 def is_tile_program(kernel: ir.Operation) -> bool:

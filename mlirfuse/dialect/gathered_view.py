@@ -251,6 +251,11 @@ class Gather:
         return low >= 0 and high < extent
 
 
+def source_of(attributes: ir.DictAttr) -> ir.RankedTensorType:
+    """The type of the source that a `fuse.gather` attribute has."""
+    return ir.RankedTensorType(ir.TypeAttr(attributes["source"]).value)
+
+
 def gather_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> Gather:
     """The gather of the op's attributes, or of a `fuse.gather` attribute."""
     flat = list(ir.DenseI64ArrayAttr(attributes["basis"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from mlir import ir
@@ -50,6 +51,12 @@ def count_problem(op: ir.Operation, name: str) -> str | None:
     if not isinstance(attribute, ir.IntegerAttr) or ir.IntegerAttr(attribute).value < 1:
         return f"{name} = {attribute} must be an integer of at least 1"
     return None
+
+
+def workgroup_memref(shape: Sequence[int], element_type: ir.Type) -> ir.MemRefType:
+    """The type of a contiguous array in shared memory."""
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    return ir.MemRefType.get(list(shape), element_type, memory_space=space)
 
 
 def is_workgroup(type_: ir.Type) -> bool:

@@ -12,13 +12,14 @@ from mlir.dialects import gpu
 from mlirfuse.dialect.attributes import LAYOUT
 from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
+from mlirfuse.dialect.shared_memory import workgroup_memref
 from mlirfuse.distribution.exchange.exchange import Exchange
 from mlirfuse.distribution.exchange.steps import run_exchanges
 from mlirfuse.distribution.exchange.warp_barriers import WarpBarriers
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.distribution.threads.threads import Threads
-from mlirfuse.distribution.workgroup_buffers import add_workgroup_buffer, workgroup_memref
+from mlirfuse.distribution.workgroup_buffers import add_workgroup_buffer
 from mlirfuse.errors import PassError, errors_at
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import WARPGROUP

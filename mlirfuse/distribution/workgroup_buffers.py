@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mlir import ir
-
-
-def workgroup_memref(shape: Sequence[int], element_type: ir.Type) -> ir.MemRefType:
-    """The type of an array in shared memory."""
-    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-    return ir.MemRefType.get(list(shape), element_type, memory_space=space)
 
 
 def add_workgroup_buffer(

@@ -138,8 +138,8 @@ def element_bytes(type_: ir.Type) -> int:
 
 
 def bytes_of(type_: ir.Type) -> int:
-    """Bytes of a number, or of all elements of a vector or memref of static shape; raises `DTypeError`."""
-    if isinstance(type_, ir.VectorType | ir.MemRefType):
+    """Bytes of a number, or of all elements of a vector, memref or tensor of static shape; raises `DTypeError`."""
+    if isinstance(type_, ir.VectorType | ir.MemRefType | ir.RankedTensorType):
         return prod(type_.shape) * from_mlir(type_.element_type).bytes
     return from_mlir(type_).bytes
 

@@ -8,6 +8,7 @@ from mlir import ir
 from mlir.dialects import memref, vector
 
 from mlirfuse.dialect.attributes import OWN
+from mlirfuse.dialect.shared_memory import workgroup_memref
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.tiling.tiles import index
@@ -30,9 +31,8 @@ class SlotRing:
     def __init__(self, element: ir.Type, stages: int, shape: Sequence[int], row: int):
         self.shape, self.row = list(shape), row
         self.element = element
-        self.space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         padded = [stages, *self.shape[:-1], row]
-        self.buffer = memref.AllocOp(ir.MemRefType.get(padded, self.element, memory_space=self.space), [], []).result
+        self.buffer = memref.AllocOp(workgroup_memref(padded, self.element), [], []).result
 
     def slot(self, number: ir.Value) -> ir.Value:
         """A view of one slot, without the padding."""
@@ -43,7 +43,7 @@ class SlotRing:
             strides[d] = strides[d + 1] * self.shape[d + 1]
         dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
         layout = ir.StridedLayoutAttr.get(dynamic, strides)
-        view = ir.MemRefType.get(self.shape, self.element, layout, self.space)
+        view = ir.MemRefType.get(self.shape, self.element, layout, self.buffer.type.memory_space)
         starts, ones = [dynamic, *[0] * rank], [1] * (rank + 1)
         return memref.SubViewOp(view, self.buffer, [number], [], [], starts, [1, *self.shape], ones).result
 

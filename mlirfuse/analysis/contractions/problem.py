@@ -21,7 +21,7 @@ from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.mapped_views import MappedView, mapped_argument
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
-from mlirfuse.dialect.gathered_view import Gather, gather_of, is_check
+from mlirfuse.dialect.gathered_view import Gather, gather_of, is_check, source_of
 from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.dialect.staged_tile import TYPES
 from mlirfuse.errors import PassError
@@ -249,7 +249,7 @@ def _view(kernel: ir.Operation, operand: ContractionOperand) -> tuple[ir.RankedT
     if GATHER not in attributes or is_check(attributes):
         return None
     entries = ir.DictAttr(attributes[GATHER])
-    return ir.RankedTensorType(ir.TypeAttr(entries["source"]).value), gather_of(entries)
+    return source_of(entries), gather_of(entries)
 
 
 def _longest_step(kernel: ir.Operation, argument: ir.Value) -> int:

@@ -12,7 +12,7 @@ from math import gcd
 
 from mlir import ir
 
-from mlirfuse.dialect.gathered_view import Gather, gather_of
+from mlirfuse.dialect.gathered_view import Gather, gather_of, source_of
 from mlirfuse.schedule.model.machine import MAX_RANK, SWIZZLE_BYTES
 from mlirfuse.support.affine_expressions import coefficients
 
@@ -172,5 +172,5 @@ def mapped_argument(attributes: ir.DictAttr, element_bytes: int) -> MappedView |
     """`mapped_view` of a `fuse.gather` attribute, whose source must be contiguous along its last axis."""
     if "strides" in attributes:
         return "the view's source is not contiguous"
-    shape = list(ir.RankedTensorType(ir.TypeAttr(attributes["source"]).value).shape)
+    shape = list(source_of(attributes).shape)
     return mapped_view(gather_of(attributes), shape, element_bytes)

@@ -28,12 +28,11 @@ from mlirfuse.analysis.scheduling.windows import (
     read_elements,
     shared_elements,
     sliding_access,
-    source_of,
     windows_access,
 )
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
-from mlirfuse.dialect.gathered_view import is_check
+from mlirfuse.dialect.gathered_view import is_check, source_of
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 
@@ -180,7 +179,7 @@ def _source(value: ir.Value, known: Attributes) -> ir.RankedTensorType:
     """The type of the source of a gathered view with these attributes, or of another array itself."""
     if GATHER not in known:
         return ir.RankedTensorType(value.type)
-    return source_of(known)
+    return source_of(ir.DictAttr(known[GATHER]))
 
 
 def _is_whole_array(value: ir.Value, known: Attributes) -> bool:

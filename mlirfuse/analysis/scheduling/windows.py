@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -11,7 +11,7 @@ from math import floor, prod
 from mlir import ir
 
 from mlirfuse.dialect.gather_attribute import GATHER
-from mlirfuse.dialect.gathered_view import Gather, gather_of
+from mlirfuse.dialect.gathered_view import Gather, gather_of, source_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands, single_dim
 from mlirfuse.support.dtypes import from_mlir
@@ -32,7 +32,7 @@ def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
     if gather is None:
         return None
     places = list[Place]()
-    for (expr, _), *single in _merged_axes(gather, source_of(known).shape):
+    for (expr, _), *single in _merged_axes(gather, source_of(ir.DictAttr(known[GATHER])).shape):
         place = _place(expr, len(gather.components))
         if place is None or place[1] <= 0:
             return None
@@ -45,7 +45,8 @@ def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
 
 def merged_extents(known: dict[str, ir.Attribute]) -> list[int]:
     """The extents of a gathered view's source along the axes that its places are of (`places_of`)."""
-    axes = _merged_axes(gather_of(ir.DictAttr(known[GATHER])), source_of(known).shape)
+    entries = ir.DictAttr(known[GATHER])
+    axes = _merged_axes(gather_of(entries), source_of(entries).shape)
     return [prod(extent for _, extent in each) for each in axes]
 
 
@@ -60,11 +61,6 @@ def _merged_axes(gather: Gather, shape: Sequence[int]) -> list[list[tuple[ir.Aff
         else:
             merged.append([(expr, extent)])
     return merged
-
-
-def source_of(known: Mapping[str, ir.Attribute]) -> ir.RankedTensorType:
-    """The type of the source of an argument with these attributes, which is a gathered view."""
-    return ir.RankedTensorType(ir.TypeAttr(ir.DictAttr(known[GATHER])["source"]).value)
 
 
 def _place(expr: ir.AffineExpr, dims: int) -> Place | None:
@@ -240,7 +236,7 @@ def _undivided(known: dict[str, ir.Attribute], *, strided: bool = False) -> Gath
     if GATHER not in known:
         return None
     entries = ir.DictAttr(known[GATHER])
-    shape = source_of(known).shape
+    shape = source_of(entries).shape
     if not strided and "strides" in entries and list(ir.DenseI64ArrayAttr(entries["strides"])) != row_major(shape):
         return None
     gather = gather_of(entries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 
 from mlir import ir
 
@@ -15,7 +15,7 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.fusion.permuted_product import PermutedProduct, microseconds
 from mlirfuse.schedule.predict.work import US
-from mlirfuse.support.dtypes import element_bytes
+from mlirfuse.support.dtypes import bytes_of
 
 
 @dataclass(frozen=True)
@@ -84,5 +84,5 @@ def _least_microseconds(kernel: ir.Operation, *, waits: bool) -> float:
     type_ = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
     every = [each for each in (*type_.inputs, *type_.results) if isinstance(each, ir.RankedTensorType)]
     arrays = [each for each in every if each.has_static_shape]
-    moving = sum(prod(each.shape) * element_bytes(each) for each in arrays) / machine.dram_bandwidth
+    moving = sum(map(bytes_of, arrays)) / machine.dram_bandwidth
     return US * (moving + (machine.graph_launch if waits else 0.0))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
+from mlirfuse.analysis.kernels import argument_attributes, block_threads, gpu_kernels, least_resident_blocks, symbol
 from mlirfuse.analysis.memory.buffers import is_nontemporal, is_only_read, root
 from mlirfuse.analysis.memory.workspaces import SCRATCH
 from mlirfuse.dialect.attributes import EVICT_FIRST, EVICT_FIRST_UP_TO, EVICT_LAST, IN_ORDER, WORKSPACE
@@ -26,7 +25,6 @@ small enough to leave the L2 to the results. Measured on an H200."""
 LOOPED = 2 / 5
 """Largest share of the L2 up to which a persistent loop's streams are evicted first. Measured on an H200 with backward
 passes of normalisations."""
-BLOCK_SIZE = "known_block_size"
 COPY = "nvgpu.device_async_copy"
 
 
@@ -143,9 +141,10 @@ def _why_not(
         return f"threads of {symbol(kernel)} exchange no data"
     if ops_named(kernel, "scf.for", "scf.while"):
         return f"blocks of {symbol(kernel)} run a persistent loop without asynchronous copies"
-    if BLOCK_SIZE not in kernel.attributes:
+    threads = block_threads(kernel)
+    if not threads:
         return f"the block size of {symbol(kernel)} is unknown"
-    in_wave = sum(bytes_of(load.results[0].type) for load in streamed) * _threads_of_a_wave(kernel, target)
+    in_wave = sum(bytes_of(load.results[0].type) for load in streamed) * _threads_of_a_wave(kernel, threads, target)
     if in_wave > WAVE_SHARE * target.l2_bytes:
         return f"a wave reads {in_wave >> 20} MB at once, too much for the L2 of {target.l2_bytes >> 20} MB"
     kept = sum(bytes_of(array.type) for array in {root(load.operands[0]) for load in shared})
@@ -154,10 +153,7 @@ def _why_not(
     return None
 
 
-def _threads_of_a_wave(kernel: ir.Operation, target: Target) -> int:
-    """Threads that the device runs at the same time."""
-    threads = prod(ir.DenseI32ArrayAttr(kernel.attributes[BLOCK_SIZE]))
-    blocks = min(target.blocks_per_sm, target.threads_per_sm // threads)
-    if "nvvm.minctasm" in kernel.attributes:
-        blocks = ir.IntegerAttr(kernel.attributes["nvvm.minctasm"]).value
+def _threads_of_a_wave(kernel: ir.Operation, threads: int, target: Target) -> int:
+    """Threads that the device runs at the same time, of blocks of so many."""
+    blocks = least_resident_blocks(kernel) or min(target.blocks_per_sm, target.threads_per_sm // threads)
     return target.sms * blocks * threads

@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import gpu
 
 import mlirfuse.distribution.rules  # noqa: F401  (registers the rules)
-from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program, kernels, symbol
+from mlirfuse.analysis.kernels import LEAST_BLOCKS, argument_attributes, body, is_tile_program, kernels, symbol
 from mlirfuse.dialect.attributes import CLUSTER, COOPERATIVE, EQUAL_EXTENTS, ORDERED
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.distribution.distributor import Distributor, layouts_of
@@ -93,7 +93,7 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
             function.operation.attributes[name] = kernel.attributes[name]
     if blocks := schedule_of(kernel).blocks_per_sm:
         i32 = ir.IntegerType.get_signless(32)
-        function.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, blocks)
+        function.operation.attributes[LEAST_BLOCKS] = ir.IntegerAttr.get(i32, blocks)
 
     scalars = dict(zip(kernel.regions[0].blocks[0].arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block), kernel.location:

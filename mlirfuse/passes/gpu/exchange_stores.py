@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import gcd, prod
+from math import gcd
 from typing import ClassVar
 
 from mlir import ir
 from mlir.dialects import arith, gpu, nvvm, scf, vector
 
-from mlirfuse.analysis.kernels import gpu_kernels, symbol
+from mlirfuse.analysis.kernels import block_threads, gpu_kernels, least_resident_blocks, symbol
 from mlirfuse.analysis.memory.buffers import is_nontemporal
 from mlirfuse.dialect.module_target import target_of_module
-from mlirfuse.dialect.shared_memory import is_workgroup
+from mlirfuse.dialect.shared_memory import is_workgroup, workgroup_memref
 from mlirfuse.distribution.threads.guard import Guard
 from mlirfuse.distribution.threads.scalars import add, constant, divide, less, multiply, remainder
-from mlirfuse.distribution.workgroup_buffers import add_workgroup_buffer, workgroup_memref
+from mlirfuse.distribution.workgroup_buffers import add_workgroup_buffer
 from mlirfuse.passes.gpu.lanes import in_first_lane, lane_step
 from mlirfuse.passes.gpu.merge_guards import STORES, guards_stores
 from mlirfuse.passes.gpu.row_accesses import RowStores, aligned_elements, rows_of_stores
@@ -26,12 +26,10 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import STORED_RUNS_BYTES, WIDEST_ACCESS
 from mlirfuse.schedule.model.residency import shared_left
-from mlirfuse.support.dtypes import element_bytes, from_mlir
+from mlirfuse.support.dtypes import bytes_of, from_mlir
 from mlirfuse.support.rewriting import clone, defining_op, erase
 from mlirfuse.target import Target
 from mlirfuse.tiling.memory import strides
-
-BLOCK_SIZE, BLOCKS = "known_block_size", "nvvm.minctasm"
 
 BELOW = frozenset(
     predicate.value for predicate in (arith.CmpIPredicate.ult, arith.CmpIPredicate.slt, arith.CmpIPredicate.ule)
@@ -75,12 +73,13 @@ class FuseExchangeStores(Pass):
         """Rewrites the `builtin.module` in place."""
         target = target_of_module(module)
         for kernel in gpu_kernels(module):
-            runs = list(_runs(kernel, target))
+            threads = block_threads(kernel)
+            runs = list(_runs(kernel, threads, target))
             if not runs:
                 remarks.declined(self, "no runs of a warp's threads lie one beside the other", kernel)
                 continue
             stores = sum(len(run.row.stores) for run in runs)
-            shared = _buffers(kernel, runs)
+            shared = _buffers(kernel, threads, runs)
             for block in dict.fromkeys(run.block for run in runs):
                 _exchange_block([run for run in runs if run.block == block], shared)
             remarks.applied(self, f"{stores} stores of {symbol(kernel)} are of whole warps", kernel)
@@ -118,11 +117,11 @@ class _Run:
         return ir.MemRefType(self.row.array.type).element_type
 
 
-def _runs(kernel: ir.Operation, target: Target) -> Iterator[_Run]:
-    """The runs of a kernel that can be exchanged."""
-    if BLOCK_SIZE not in kernel.attributes or _threads(kernel) % WARP:
+def _runs(kernel: ir.Operation, threads: int, target: Target) -> Iterator[_Run]:
+    """The runs that can be exchanged of a kernel with blocks of so many threads, 0 for an unknown number."""
+    if not threads or threads % WARP:
         return
-    room = min(STORED_RUNS_BYTES, _shared_left(kernel, target)) // _threads(kernel)
+    room = min(STORED_RUNS_BYTES, _shared_left(kernel, target)) // threads
     longest: dict[ir.Type, int] = {}
     for row in rows_of_stores(kernel, STORES):
         apart = _lanes_apart(row)
@@ -136,9 +135,9 @@ def _runs(kernel: ir.Operation, target: Target) -> Iterator[_Run]:
 
 def _shared_left(kernel: ir.Operation, target: Target) -> int:
     """Bytes of shared memory that a block may have beside what it has."""
-    blocks = ir.IntegerAttr(kernel.attributes[BLOCKS]).value if BLOCKS in kernel.attributes else 1
-    buffers = [ir.MemRefType(value.type) for value in kernel.regions[0].blocks[0].arguments if is_workgroup(value.type)]
-    return shared_left(blocks, target) - sum(prod(each.shape) * element_bytes(each) for each in buffers)
+    blocks = max(1, least_resident_blocks(kernel))
+    buffers = [value.type for value in kernel.regions[0].blocks[0].arguments if is_workgroup(value.type)]
+    return shared_left(blocks, target) - sum(map(bytes_of, buffers))
 
 
 def _lanes_apart(row: RowStores) -> int:
@@ -221,14 +220,14 @@ def _in_all_lanes(condition: ir.Value) -> ir.Value:
     return arith.AndIOp(*ends).result
 
 
-def _buffers(kernel: ir.Operation, runs: Sequence[_Run]) -> dict[ir.Type, ir.Value]:
+def _buffers(kernel: ir.Operation, threads: int, runs: Sequence[_Run]) -> dict[ir.Type, ir.Value]:
     """For each type of elements an array in shared memory, in which each thread has a place for its longest run."""
     longest: dict[ir.Type, int] = {}
     for run in runs:
         longest[run.element] = max(run.length, longest.get(run.element, 0))
     with kernel.location:
         return {
-            element: add_workgroup_buffer(kernel, workgroup_memref([_threads(kernel) * length], element))
+            element: add_workgroup_buffer(kernel, workgroup_memref([threads * length], element))
             for element, length in longest.items()
         }
 
@@ -255,8 +254,7 @@ def _exchange_block(runs: Sequence[_Run], shared: Mapping[ir.Type, ir.Value]) ->
         stores = {number: of[op] for number, op in row.stores.items()}
         at = tuple(copies.get(index, index) for index in row.at)
         rest = None if row.rest is None else copies.get(row.rest, row.rest)
-        copy = _Run(RowStores(row.array, row.known, at, rest, stores), run.first, run.end)
-        _exchange(copy, shared[run.element])
+        _exchange(replace(run, row=replace(row, at=at, rest=rest, stores=stores)), shared[run.element])
 
 
 def _exchange(run: _Run, shared: ir.Value) -> None:
@@ -298,8 +296,3 @@ def _meet() -> None:
     """A barrier of the warp."""
     i32 = ir.IntegerType.get_signless(32)
     nvvm.bar_warp_sync(arith.ConstantOp(i32, ir.IntegerAttr.get(i32, -1)).result)
-
-
-def _threads(kernel: ir.Operation) -> int:
-    """Threads of a block."""
-    return prod(ir.DenseI32ArrayAttr(kernel.attributes[BLOCK_SIZE]))

@@ -33,7 +33,7 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
 from mlirfuse.support.affine_expressions import bounds, single_dim
-from mlirfuse.support.dtypes import element_bytes
+from mlirfuse.support.dtypes import bytes_of, element_bytes
 from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.rewriting import defining_op, erase_dead
 from mlirfuse.tiling.tiles import zero
@@ -284,7 +284,7 @@ def _is_made(value: ir.Value) -> bool:
 
 
 def _bytes(value: ir.Value) -> int:
-    return prod(ir.RankedTensorType(value.type).shape) * element_bytes(value.type)
+    return bytes_of(value.type)
 
 
 def _places_inside(view: ir.Operation) -> int:

@@ -107,7 +107,7 @@ class _Inner:
             assert not isinstance(place, str)  # checked by `_inner_join`
             indices = list(outer.map.results)
             for dims, start in zip(self.groups, place[1], strict=True):
-                axis = self._axis_of(dims)
+                axis = _axis_of(dims, self.shape)
                 indices[axis] = indices[axis] - start
             map_ = ir.AffineMap.get(len(outer.components), 0, indices)
             found.append((self._expanded(view.operands[0]), replace(outer, map=map_)))
@@ -120,12 +120,8 @@ class _Inner:
     def _shape_of(self, part: ir.Value) -> tuple[int, ...]:
         shape = [1] * len(self.shape)
         for dims, extent in zip(self.groups, ir.RankedTensorType(part.type).shape, strict=True):
-            shape[self._axis_of(dims)] = extent
+            shape[_axis_of(dims, self.shape)] = extent
         return tuple(shape)
-
-    def _axis_of(self, dims: Sequence[int]) -> int:
-        """The dimension, of several of which the others have one element, that a dimension of the join became."""
-        return next((d for d in dims if self.shape[d] != 1), dims[0])
 
     def _expanded(self, part: ir.Value) -> ir.Value:
         """One of the parts with the further dimensions."""
@@ -166,7 +162,7 @@ def _inner_join(view: ir.Operation, outer: ir.Operation) -> _Inner | str | None:
     views = "" if join is None else _views_of(join)
     if isinstance(views, str):
         return None
-    if any(shape[d] != 1 for dims in groups for d in _others(dims, shape)):
+    if any(shape[d] != 1 for dims in groups for d in dims if d != _axis_of(dims, shape)):
         return "a part is a join whose elements are in other dimensions"
     if not _is_only_in(value, outer):
         return "a part is a join that is used elsewhere"
@@ -180,10 +176,9 @@ def _inner_join(view: ir.Operation, outer: ir.Operation) -> _Inner | str | None:
     return _Inner(tuple(reversed(views)), tuple(map(tuple, groups)), shape)
 
 
-def _others(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Dimensions but the first one of more than one element."""
-    kept = next((d for d in dims if shape[d] != 1), dims[0])
-    return [d for d in dims if d != kept]
+def _axis_of(dims: Sequence[int], shape: Sequence[int]) -> int:
+    """The first of some dimensions that has more than one element, or the first of all."""
+    return next((d for d in dims if shape[d] != 1), dims[0])
 
 
 def _is_only_in(value: ir.Value, join: ir.Operation) -> bool:

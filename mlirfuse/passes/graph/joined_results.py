@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 
 from mlir import ir
 
@@ -13,7 +12,7 @@ from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.support.dtypes import element_bytes, from_mlir
+from mlirfuse.support.dtypes import bytes_of, from_mlir
 from mlirfuse.support.rewriting import defining_op
 
 
@@ -100,7 +99,7 @@ def _saves_reads(parts: Sequence[ir.Value], whole: ir.Value) -> bool:
 
 def _bytes(value: ir.Value) -> int:
     type_ = ir.RankedTensorType(value.type)
-    return prod(type_.shape) * element_bytes(type_) if type_.has_static_shape else 0
+    return bytes_of(type_) if type_.has_static_shape else 0
 
 
 def _are_parts_of_results(view: ir.Operation) -> bool:

@@ -14,6 +14,7 @@ from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
 from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE
 from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.dialect.shared_memory import workgroup_memref
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -180,9 +181,8 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan, order: str) -> N
     value, target, *indices = write.operands
     i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
     element = ir.MemRefType(target.type).element_type
-    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     consumer_groups = consumer_groups_of(role)
-    ring_type = ir.MemRefType.get([consumer_groups * plan.stages, plan.rows, plan.columns], element, memory_space=space)
+    ring_type = workgroup_memref([consumer_groups * plan.stages, plan.rows, plan.columns], element)
     with ir.InsertionPoint(role), write.location:
         ring = memref.AllocOp(ring_type, [], [], alignment=ir.IntegerAttr.get(i64, SWIZZLE_ALIGNMENT)).result
     in_loop = write.parent != role

@@ -10,6 +10,7 @@ from mlir.dialects import arith, memref
 from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
+from mlirfuse.dialect.shared_memory import workgroup_memref
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class OrderBarrier:
 
 def allocate_order_barrier(consumer_groups: int, warpgroups: int) -> OrderBarrier:
     """Allocates and initialises the mbarriers in shared memory; the caller must emit a block-wide barrier after it."""
-    space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
-    type_ = ir.MemRefType.get([consumer_groups], i64, memory_space=space)
+    i64 = ir.IntegerType.get_signless(64)
+    type_ = workgroup_memref([consumer_groups], i64)
     barriers = memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, 16)).result
     mbarrier_init(barriers, warpgroups)
     return OrderBarrier(barriers, consumer_groups, warpgroups)

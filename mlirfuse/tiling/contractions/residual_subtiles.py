@@ -14,7 +14,7 @@ from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
 from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
-from mlirfuse.dialect.shared_memory import stage_bytes
+from mlirfuse.dialect.shared_memory import stage_bytes, workgroup_memref
 from mlirfuse.dialect.staged_tile import staged_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.schedule.model.machine import SWIZZLE_ALIGNMENT
@@ -75,8 +75,8 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtile
 
 def argument_ring(role: ir.Operation, element: ir.Type, rows: int, columns: int, subtiles: int) -> ir.Value:
     """Allocates stages for the subtiles of a tile that the epilogue reads, for each consumer group."""
-    space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
-    type_ = ir.MemRefType.get([consumer_groups_of(role) * subtiles, rows, columns], element, memory_space=space)
+    i64 = ir.IntegerType.get_signless(64)
+    type_ = workgroup_memref([consumer_groups_of(role) * subtiles, rows, columns], element)
     with ir.InsertionPoint(_behind_barriers(role)), role.location:
         return memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, SWIZZLE_ALIGNMENT)).result
 
@@ -89,11 +89,11 @@ def _behind_barriers(role: ir.Operation) -> ir.Operation:
 
 def _barriers(role: ir.Operation, counts: Sequence[tuple[int, int]]) -> list[ir.Value]:
     """Allocates arrays of mbarriers after the ring's, one for each (number of barriers, arrivals) pair in `counts`."""
-    space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
+    i64 = ir.IntegerType.get_signless(64)
     barriers = []
     with ir.InsertionPoint(_behind_barriers(role)):
         for count, arrivals in counts:
-            type_ = ir.MemRefType.get([count], i64, memory_space=space)
+            type_ = workgroup_memref([count], i64)
             barriers.append(memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, 16)).result)
             mbarrier_init(barriers[-1], arrivals)
     return barriers

@@ -15,7 +15,7 @@ from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
 from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
-from mlirfuse.dialect.shared_memory import stage_bytes
+from mlirfuse.dialect.shared_memory import stage_bytes, workgroup_memref
 from mlirfuse.schedule.model.machine import SWIZZLE_ALIGNMENT
 from mlirfuse.tiling.contractions.loops import TileOperand
 from mlirfuse.tiling.tiles import index
@@ -163,12 +163,10 @@ def allocate_ring(
     stages: int, operands: Sequence[TileOperand], consumers: int, peers: int, *, streamed: bool
 ) -> StageRing:
     """Allocates a ring in shared memory, initialises its barriers, and synchronises the block or cluster."""
-    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     i64 = ir.IntegerType.get_signless(64)
 
     def allocate(shape: Sequence[int], element: ir.Type, alignment: int) -> ir.Value:
-        type_ = ir.MemRefType.get(list(shape), element, memory_space=space)
-        op = memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, alignment))
+        op = memref.AllocOp(workgroup_memref(shape, element), [], [], alignment=ir.IntegerAttr.get(i64, alignment))
         if alignment == SWIZZLE_ALIGNMENT:
             # Buffers of later phases reuse the memory once the last stage is read.
             op.operation.attributes[PHASE] = ir.IntegerAttr.get(i64, 0)

@@ -11,6 +11,7 @@ from mlir.dialects import arith, memref, scf
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.order import by_reduction_depth, reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.dialect.shared_memory import workgroup_memref
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.rewriting import erase
 from mlirfuse.tiling.emitter import TileEmitter
@@ -317,14 +318,13 @@ class _MultiPass:
 
     def _allocate_stages(self) -> None:
         """Allocates a shared-memory persistent buffer for every argument that varies over the whole tile."""
-        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         for (op, number), axes in self.space.use_axes.items():
             value = op.operands[number]
             if value not in self.program.buffers or not self._whole(axes) or (value, axes) in self.stages:
                 continue
             element = ir.MemRefType(self.program.buffers[value].type).element_type
             shape = [self.extent or 0 if d == self.chunked else n for d, n in enumerate(self.schedule.tile)]
-            stage = memref.AllocOp(ir.MemRefType.get(shape, element, memory_space=space), [], []).result
+            stage = memref.AllocOp(workgroup_memref(shape, element), [], []).result
             self.stages[(value, axes)] = stage
 
     def _drop_unfilled_stages(self) -> None:

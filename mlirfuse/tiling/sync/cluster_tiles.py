@@ -11,6 +11,7 @@ from mlir.dialects import arith, gpu, memref, scf, vector
 from mlirfuse.dialect.attributes import PHASE, SECOND_STAGE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_view import cluster_view
+from mlirfuse.dialect.shared_memory import workgroup_memref
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.tiling.sync.partial_tiles import SliceEpilogue, add_tiles
 from mlirfuse.tiling.tiles import index, zero
@@ -52,8 +53,7 @@ def reduce_in_cluster(
 def _buffer(tile: ir.VectorType) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
     width = tile.shape[-1] + PADDING // from_mlir(tile.element_type).bytes
-    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-    memory = ir.MemRefType.get([*tile.shape[:-1], width], tile.element_type, memory_space=space)
+    memory = workgroup_memref([*tile.shape[:-1], width], tile.element_type)
     alloc = memref.AllocOp(memory, [], [], alignment=ir.IntegerAttr.get(i64, 16))
     alloc.operation.attributes[PHASE] = ir.IntegerAttr.get(i64, 1)
     return alloc.result
