@@ -13,12 +13,12 @@ from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.roles import run_concurrently
 from mlirfuse.interpreter.rules.fuse_async_copies import stage_elements, stage_key
 from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, consumer_group_of, warpgroups
-from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
 from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.interpreter.state.memory import MemRef
 from mlirfuse.interpreter.state.shadow import SEVERAL
+from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.precision import truncated_to_tf32
 

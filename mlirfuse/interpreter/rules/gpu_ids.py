@@ -10,8 +10,7 @@ from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.state.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.state.types import keyword
-
-WARP = 32
+from mlirfuse.schedule.layout import WARP
 
 Id = Callable[[ThreadBlock, int], "int | np.ndarray"]
 

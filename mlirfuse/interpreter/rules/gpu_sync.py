@@ -8,13 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from mlirfuse.interpreter.registry import rule, suspending
-from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.state.lanes import over_lanes
 from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.interpreter.state.memory import allocate
 from mlirfuse.interpreter.state.types import element_dtype, keyword
+from mlirfuse.schedule.layout import WARP
 from mlirfuse.target import target_of
 
 # Alignment of the dynamic shared array in LLVM's NVPTX backend, bytes, unless an access needs more.
@@ -81,7 +81,7 @@ def _numbered_barrier(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("nvvm.bar.warp.sync")
 def _warp_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """Orders the accesses of the whole block, which is exact if its warps share no memory between two barriers."""
+    """Orders the accesses of each warp's threads among each other, and none of different warps."""
 
     def step(frame: Frame) -> Coroutine:
         active = frame.mask
@@ -91,7 +91,7 @@ def _warp_barrier(site: Site) -> Callable[[Frame], Coroutine]:
                 if warp.any() and not warp.all():
                     lane = start + int(np.argmin(warp))
                     raise site.error("barrier of a warp in divergent flow: not all its threads execute it", frame, lane)
-        frame.block.advance()
+        frame.block.meet_warps(active)
         yield None
 
     return step

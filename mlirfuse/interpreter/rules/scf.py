@@ -11,11 +11,11 @@ from mlir import ir
 from mlirfuse.interpreter.program import Program
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.roles import run_concurrently
-from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
 from mlirfuse.interpreter.state.lanes import merge, over_lanes, uniform
 from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.schedule.layout import WARP
 
 GeneratorStep = Callable[[Frame], Coroutine]
 

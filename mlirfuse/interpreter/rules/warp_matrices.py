@@ -8,10 +8,10 @@ import numpy as np
 
 from mlirfuse.interpreter.access import Access
 from mlirfuse.interpreter.registry import rule
-from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.site import Site, gather
 from mlirfuse.interpreter.state.lanes import expand, over_lanes
 from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import MATRIX_ROW_BYTES, MATRIX_ROWS
 
 Step = Callable[[Frame], None]

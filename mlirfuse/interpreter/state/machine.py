@@ -12,6 +12,8 @@ from mlirfuse.interpreter.state.clocks import Clocks
 from mlirfuse.interpreter.state.copies import Copies
 from mlirfuse.interpreter.state.memory import MemRef
 from mlirfuse.interpreter.state.rings import Rings
+from mlirfuse.interpreter.state.shadow import warp_of
+from mlirfuse.schedule.layout import WARP
 
 
 @dataclass
@@ -85,6 +87,8 @@ class ThreadBlock:
         self.lanes = np.arange(self.threads)
         self.clock = 1
         self.known = Clocks(np.zeros(grid, np.int32))
+        # By warp, the last clock of this block whose accesses by the warp are ordered before its present.
+        self._met = np.zeros(-(-self.threads // WARP), np.int32)
         self._ahead: dict[int, Clocks] = {}
         self.finished = False
         self.has_waited = True
@@ -107,6 +111,12 @@ class ThreadBlock:
         for ahead in self._ahead.values():
             self.known.join(ahead)
         self._ahead = {}
+
+    def meet_warps(self, active: np.ndarray | None) -> None:
+        """A barrier of each warp whose threads are active: orders its threads' accesses among each other alone."""
+        met = slice(None) if active is None else np.unique(self.lanes[active] // WARP)
+        self._met[met] = self.clock
+        self.clock += 1
 
     def release(self) -> Clocks:
         """The clock that another block acquires: this block's accesses up to now, and all that are ordered before."""
@@ -158,6 +168,10 @@ class ThreadBlock:
         ordered = self.known.cover(blocks, others, clocks)
         for thread, ahead in self._ahead.items():
             ordered = ordered | ((threads == thread) & ahead.cover(blocks, others, clocks))
+        if self._met.any():
+            warp = warp_of(threads)
+            alike = (blocks == self.index) & (warp >= 0) & (warp_of(others) == warp)
+            ordered = ordered | (alike & (clocks <= self._met[np.maximum(warp, 0)]))
         return ordered
 
     def shared(self, key: Any, make: Callable[[], MemRef]) -> MemRef:

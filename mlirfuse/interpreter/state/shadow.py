@@ -17,10 +17,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mlirfuse.schedule.layout import WARP
+
 if TYPE_CHECKING:
     from mlirfuse.interpreter.state.machine import ThreadBlock
 
 NOBODY, SEVERAL = -1, -2
+OF_WARP = -3
+"""Several threads of warp w are `OF_WARP - w`."""
+
+
+def warp_of(threads: np.ndarray | int) -> np.ndarray:
+    """The warp of each thread, or of several threads of one warp; -1 for nobody, and of several warps."""
+    known = np.asarray(threads)
+    return np.where(known >= 0, known // WARP, np.where(known <= OF_WARP, OF_WARP - known, -1))
 
 
 @dataclass(frozen=True)
@@ -96,9 +106,15 @@ class _Log:
         collided = self.thread[where] != threads
         return collided if np.count_nonzero(collided) else None
 
+    def share(self, where: np.ndarray, one: np.ndarray, other: np.ndarray) -> None:
+        """Records that threads of two warps, or of one, have accessed granules."""
+        alike = (one == other) & (one >= 0)
+        self.thread[where[alike]] = OF_WARP - one[alike]
+        self.thread[where[~alike]] = SEVERAL
+
     def describe(self, granule: int) -> str:
         thread = int(self.thread[granule])
-        who = "several threads" if thread == SEVERAL else f"thread {thread}"
+        who = "several threads" if thread < 0 else f"thread {thread}"
         return f"block {int(self.block[granule])}, {who}"
 
 
@@ -255,7 +271,7 @@ class Shadow:
         return None
 
     def _record_reads(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> None:
-        log, together = self._reads, None
+        log, together, earlier = self._reads, None, self._reads.thread[where]
         if (late := log.late(where, block)) is not None:
             logged, clocks = log.block[where], log.clock[where]
             foreign = late & (logged != block.index)
@@ -268,6 +284,8 @@ class Shadow:
                         block.clock if mine else clocks[foreign & (logged == reader)]
                     )
         log.record(where, threads, block)
-        for several in (together, log.collisions(where, threads)):
-            if several is not None:
-                log.thread[where[several]] = SEVERAL
+        own = np.broadcast_to(warp_of(threads), where.shape)
+        if together is not None:
+            log.share(where[together], warp_of(earlier[together]), own[together])
+        if (collided := log.collisions(where, threads)) is not None:
+            log.share(where[collided], warp_of(log.thread[where[collided]]), own[collided])

@@ -79,7 +79,7 @@ class FuseExchangeStores(Pass):
                 remarks.declined(self, "no runs of a warp's threads lie one beside the other", kernel)
                 continue
             stores = sum(len(run.row.stores) for run in runs)
-            shared = _buffers(kernel, threads, runs)
+            shared = _places(kernel, threads, runs)
             for block in dict.fromkeys(run.block for run in runs):
                 _exchange_block([run for run in runs if run.block == block], shared)
             remarks.applied(self, f"{stores} stores of {symbol(kernel)} are of whole warps", kernel)
@@ -220,19 +220,33 @@ def _in_all_lanes(condition: ir.Value) -> ir.Value:
     return arith.AndIOp(*ends).result
 
 
-def _buffers(kernel: ir.Operation, threads: int, runs: Sequence[_Run]) -> dict[ir.Type, ir.Value]:
+@dataclass(frozen=True)
+class _Places:
+    """An array in shared memory in which each warp has places of its own, whatever runs its threads exchange: a warp
+    may have come to its next runs while another exchanges these.
+
+    Attributes:
+        buffer: it.
+        of_warp: elements of a warp.
+    """
+
+    buffer: ir.Value
+    of_warp: int
+
+
+def _places(kernel: ir.Operation, threads: int, runs: Sequence[_Run]) -> dict[ir.Type, _Places]:
     """For each type of elements an array in shared memory, in which each thread has a place for its longest run."""
     longest: dict[ir.Type, int] = {}
     for run in runs:
         longest[run.element] = max(run.length, longest.get(run.element, 0))
     with kernel.location:
         return {
-            element: add_workgroup_buffer(kernel, workgroup_memref([threads * length], element))
+            element: _Places(add_workgroup_buffer(kernel, workgroup_memref([threads * length], element)), WARP * length)
             for element, length in longest.items()
         }
 
 
-def _exchange_block(runs: Sequence[_Run], shared: Mapping[ir.Type, ir.Value]) -> None:
+def _exchange_block(runs: Sequence[_Run], shared: Mapping[ir.Type, _Places]) -> None:
     """Exchanges the runs of a block; of a branch in a copy of it, for warps whose lanes all take it."""
     branch = runs[0].block.owner.operation
     if not guards_stores(branch):
@@ -257,20 +271,22 @@ def _exchange_block(runs: Sequence[_Run], shared: Mapping[ir.Type, ir.Value]) ->
         _exchange(replace(run, row=replace(row, at=at, rest=rest, stores=stores)), shared[run.element])
 
 
-def _exchange(run: _Run, shared: ir.Value) -> None:
+def _exchange(run: _Run, shared: _Places) -> None:
     """Replaces the stores of a run, at the last of them."""
     row, order = run.row, list(run.row.stores.values())
     size, nontemporal = from_mlir(run.element).bytes, is_nontemporal(order[-1]) or None
     with ir.InsertionPoint(order[-1]), order[-1].location:
         thread = gpu.thread_id(gpu.Dimension.x)
         lane, of_warp = remainder(thread, WARP), WARP * run.length
-        own = multiply(thread, run.length)
+        begin = multiply(divide(thread, WARP), shared.of_warp)
+        own = add(begin, multiply(lane, run.length))
         for number, op in row.stores.items():
             value, width = op.operands[0], _width(op)
             if not isinstance(value.type, ir.VectorType):
                 value = vector.BroadcastOp(ir.VectorType.get([1], run.element), value).result
             place = add(own, constant(number - run.first))
-            vector.StoreOp(value, shared, [place], alignment=size * gcd(width, run.length, number - run.first))
+            alignment = size * gcd(width, run.length, number - run.first, shared.of_warp)
+            vector.StoreOp(value, shared.buffer, [place], alignment=alignment)
         _meet()
         steps = [step or 0 for step in strides(ir.MemRefType(row.array.type))]
         memory = as_row(row.array, steps) if len(steps) > 1 else row.array
@@ -278,13 +294,13 @@ def _exchange(run: _Run, shared: ir.Value) -> None:
         first = reduce(add, [multiply(index, step) for index, step in zip(indices, steps, strict=True)])
         aligned = aligned_elements(memory, first, row.known)
         width = gcd(aligned, run.first, of_warp, WIDEST_ACCESS // size)
-        type_, begin = ir.VectorType.get([width], run.element), multiply(divide(thread, WARP), of_warp)
+        type_ = ir.VectorType.get([width], run.element)
         pieces = of_warp // width
         for piece in range(0, pieces, WARP):
             number = add(lane, constant(piece))
             with Guard(less(number, constant(pieces)) if piece + WARP > pieces else None):
                 at = multiply(number, width)
-                value = vector.LoadOp(type_, shared, [add(begin, at)], alignment=width * size).result
+                value = vector.LoadOp(type_, shared.buffer, [add(begin, at)], alignment=width * size).result
                 place = add(add(first, at), constant(run.first))
                 vector.StoreOp(value, memory, [place], nontemporal=nontemporal, alignment=width * size)
         _meet()

@@ -43,6 +43,40 @@ def test_a_shuffle_orders_nothing(run_threads):
         run_threads(EXCHANGE.format(sync=sync), [x], [out], threads=64, workgroup=WORKGROUP)
 
 
+WARPS = "%all = arith.constant -1 : i32\nnvvm.bar.warp.sync %all : i32"
+
+
+def test_a_barrier_of_a_warp_orders_no_other_warp(run_threads):
+    """Of 64 threads, the first warp reads what the second has written; a warp's own elements it may read."""
+    x, out = arrays()
+    with pytest.raises(InterpreterError, match=r"memref.load: shared-memory race with a write by block 0, thread 63"):
+        run_threads(EXCHANGE.format(sync=WARPS), [x], [out], threads=64, workgroup=WORKGROUP)
+    within = EXCHANGE.replace("arith.subi %c63, %t", "arith.xori %t, %c31").replace(
+        "%c63 = arith.constant 63", "%c31 = arith.constant 31"
+    )
+    run_threads(within.format(sync=WARPS), [x], [out], threads=64, workgroup=WORKGROUP)
+    np.testing.assert_array_equal(out, x[np.arange(64) ^ 31])
+
+
+def test_what_lanes_of_a_warp_have_read_may_be_written_behind_a_barrier_of_the_warp(run_threads):
+    """All lanes of a warp read one element, which one of them then writes."""
+    x, out = arrays()
+    body = f"""
+      %first = arith.andi %t, %c32 : index
+      %v = memref.load %in0[%t] : memref<64xf32>
+      memref.store %v, %s[%t] : {TYPE}
+      {WARPS}
+      %r = memref.load %s[%first] : {TYPE}
+      {{sync}}
+      memref.store %v, %s[%t] : {TYPE}
+      memref.store %r, %out0[%t] : memref<64xf32>"""
+    again = "nvvm.bar.warp.sync %all : i32"
+    run_threads(body.format(sync=again), [x], [out], threads=64, workgroup=WORKGROUP)
+    np.testing.assert_array_equal(out, x[np.arange(64) & 32])
+    with pytest.raises(InterpreterError, match="race with a read by block 0"):
+        run_threads(body.format(sync=""), [x], [out], threads=64, workgroup=WORKGROUP)
+
+
 def test_a_read_may_not_be_overwritten_before_a_barrier(run_threads):
     x, out = arrays()
     overwrite = f"{{sync}}\nmemref.store %v, %s[%t] : {TYPE}"

@@ -23,6 +23,11 @@ def two_by_three(xp: Any, x: Any) -> Any:
     return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2), x * 5
 
 
+def two_lengths(xp: Any, x: Any) -> Any:
+    """Runs of two lengths, through one array in shared memory."""
+    return tuple(xp.stack([x * (part + 1) for part in range(count)], axis=-1) for count in (3, 7))
+
+
 def differences(xp: Any, x: Any) -> Any:
     """Short rows of joined parts, of which a dimension in front has whole rows."""
     return xp.stack([x[:, 1:] - x[:, :-1], x[:, 1:] + x[:, :-1], x[:, 1:] * 2], axis=-1)
@@ -41,6 +46,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[int, ...]]]
     "5 parts": (parts(5), lambda n: (n,)),
     "9 parts": (parts(9), lambda n: (n,)),
     "2 by 3": (two_by_three, lambda n: (n,)),
+    "two lengths": (two_lengths, lambda n: (n,)),
     "differences": (differences, lambda n: (7, n)),
     "butterflies": (butterflies, lambda n: (-(-n // 8), 32)),
 }
