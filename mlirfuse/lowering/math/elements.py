@@ -39,7 +39,9 @@ def f32_constant(value: float) -> ir.Value:
 
 
 def constant_like(number: float, target: ir.Type) -> ir.Value:
-    """A constant `f32`, or a vector of that type with it in all places."""
+    """A constant `f32`, `f64` where that is the type, or a vector of that type with it in all places."""
+    if isinstance(element := element_type(target), ir.F64Type):
+        return broadcast_like(arith.constant(element, number), target)
     return broadcast_like(f32_constant(number), target)
 
 

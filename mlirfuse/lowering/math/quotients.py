@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, llvm, math
 
+from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.lowering.math.elements import by_element, constant_like
 from mlirfuse.lowering.math.special_unit import reciprocal
 
@@ -16,11 +17,14 @@ truncated, the product is one of the two numbers next to a quotient near the mid
 must the correction be exact (Markstein, "IA-64 and Elementary Functions", 2000, theorem 8.3).
 """
 
-LARGEST = 2.0**128 - 2.0**104
+DOUBLE_NUDGE = 2.0**-54
+"""The same of double precision."""
+
+LARGEST, LARGEST_DOUBLE = 2.0**128 - 2.0**104, 2.0**1023 * (2 - 2.0**-52)
 
 
 def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciprocal: ir.Value) -> ir.Value:
-    """The `f32` quotient `x / s` in four instructions, correctly rounded where `|x / s|` is 2^-101 at least.
+    """The quotient `x / s` in four instructions, correctly rounded where `|x / s|` is 2^-101 at least, 2^-968 in `f64`.
 
     Smaller quotients are within 1.5 units in the last place, as their remainder is subnormal. The first quotient is
     truncated, so that only an infinite x makes it infinite; overflow happens in the correction. The remainder is
@@ -29,12 +33,13 @@ def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciproc
 
     Args:
         x: the dividend, a number or a vector, as are the others.
-        above: `(1 + NUDGE) / s`, within a unit in the last place.
-        minus_s: `-s`, where `s` is negative, and `0.5 <= |s|`, or all x are multiples of 2^-101.
+        above: `(1 + NUDGE) / s`, within a unit in the last place; with `DOUBLE_NUDGE` in `f64`.
+        minus_s: `-s`, where `s` is negative, and `0.5 <= |s|`, or all x are multiples of 2^-101 (2^-968).
         reciprocal: `1 / s`, rounded to nearest; -0 where `s` is zero or infinite, whose `above` is `1 / s`.
     """
     first = by_element(truncated_product, x, above)
-    rest = arith.minnumf(math.fma(first, minus_s, x), constant_like(LARGEST, x.type))
+    largest = LARGEST_DOUBLE if _is_double(x) else LARGEST
+    rest = arith.minnumf(math.fma(first, minus_s, x), constant_like(largest, x.type))
     return math.fma(rest, reciprocal, first)
 
 
@@ -52,5 +57,10 @@ def reciprocals(divisor: ir.Value, *, clamps: bool) -> tuple[ir.Value, ir.Value]
 
 
 def truncated_product(x: ir.Value, y: ir.Value) -> ir.Value:
-    """The product of two `f32`, rounded towards zero."""
-    return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.mul.rz.f", [x, y], [], []).results[0]
+    """The product of two `f32`, or two `f64`, rounded towards zero."""
+    name = "llvm.nvvm.mul.rz.d" if _is_double(x) else "llvm.nvvm.mul.rz.f"
+    return llvm.CallIntrinsicOp(x.type, name, [x, y], [], []).results[0]
+
+
+def _is_double(x: ir.Value) -> bool:
+    return isinstance(element_type(x.type), ir.F64Type)

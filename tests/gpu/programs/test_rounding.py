@@ -128,3 +128,14 @@ def test_roots_and_quotients_of_any_numbers_are_those_of_numpy(seed: int) -> Non
     assert not wrong.any(), [(a.hex(), b.hex(), c.hex()) for a, b, c in zip(x, y, quotient, strict=True)][
         wrong.argmax()
     ]
+
+
+@pytest.mark.parametrize("divisor", [1.003, 3.0, -7.0, 0.1, 365.0])
+def test_double_precision_divided_by_a_constant(divisor: float) -> None:
+    """Zeros of both signs, infinities and NaN too."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(100_000) * 2.0 ** rng.integers(-900, 900, 100_000).astype(np.float64)
+    x[:5] = 0.0, -0.0, np.inf, -np.inf, np.nan
+    found, expected = run(lambda x: x / divisor, x), x / divisor
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found[:4]), np.signbit(expected[:4]))

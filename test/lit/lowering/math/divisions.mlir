@@ -49,19 +49,39 @@ gpu.module @small {
 // Powers of two are left to LLVM; with too large a divisor the correction could be subnormal.
 gpu.module @left_alone {
   // CHECK-LABEL: gpu.func @left_alone
-  gpu.func @left_alone(%x: f32, %y: f32, %d: f64, %out: memref<4xf32>, %outd: memref<4xf64>) kernel {
+  gpu.func @left_alone(%x: f32, %y: f32, %d: f64, %y64: f64, %out: memref<4xf32>, %outd: memref<4xf64>) kernel {
     %c0 = arith.constant 0 : index
     %two = arith.constant 2.0 : f32
     %huge = arith.constant 3.0e+30 : f32
-    %three = arith.constant 3.0 : f64
     // CHECK-COUNT-3: arith.divf %{{.*}} : f32
     %0 = arith.divf %x, %two : f32
     %1 = arith.divf %0, %huge : f32
     %2 = arith.divf %1, %y : f32
     // CHECK: arith.divf %{{.*}} : f64
-    %3 = arith.divf %d, %three : f64
+    %3 = arith.divf %d, %y64 : f64
     memref.store %2, %out[%c0] : memref<4xf32>
     memref.store %3, %outd[%c0] : memref<4xf64>
+    gpu.return
+  }
+}
+
+// -----
+
+// Double precision has a smaller excess, and numbers of its own.
+gpu.module @double {
+  // CHECK-LABEL: gpu.func @double
+  // CHECK-SAME: (%[[X:.*]]: f64
+  gpu.func @double(%x: f64, %out: memref<4xf64>) kernel {
+    %c0 = arith.constant 0 : index
+    %three = arith.constant 3.0 : f64
+    // CHECK: %[[MINUS:.*]] = arith.negf %[[X]]
+    // CHECK: %[[Q:.*]] = llvm.call_intrinsic "llvm.nvvm.mul.rz.d"(%[[MINUS]], %{{.*}}) : (f64, f64) -> f64
+    // CHECK: %[[REST:.*]] = math.fma %[[Q]], %{{.*}}, %[[MINUS]] : f64
+    // CHECK: %[[FINITE:.*]] = arith.minnumf %[[REST]], %{{.*}} : f64
+    // CHECK: math.fma %[[FINITE]], %{{.*}}, %[[Q]] : f64
+    // CHECK-NOT: arith.divf
+    %0 = arith.divf %x, %three : f64
+    memref.store %0, %out[%c0] : memref<4xf64>
     gpu.return
   }
 }
