@@ -67,8 +67,7 @@ class FuseRecompute(Pass):
         for reader, reason in (obstacles | losses).items():
             known = _launches(module, function)
             if reason is None:  # another reader's rewriting may have replaced the launch, and be one too many
-                exchange = _Exchange(*known[maker], *known[reader])
-                reason = exchange.obstacle()
+                exchange, reason = _possible(*known[maker], *known[reader])
             if reason is not None:
                 message = f"{reader} reads what {maker} computes element by element: {reason}"
                 remarks.declined(self, message, known[reader][0])
@@ -88,12 +87,29 @@ def _exchanges(
     obstacles: dict[str, str | None] = {}
     names = list(known)
     for reader in names[names.index(maker) + 1 :] if maker in known else ():
-        exchange = _Exchange(*known[maker], *known[reader])
-        if exchange.values and (reason := exchange.obstacle()) is not None:
+        exchange, reason = _possible(*known[maker], *known[reader])
+        if reason is not None:
             obstacles[reader] = reason
         elif exchange.values:
             found[reader] = exchange
     return found, obstacles
+
+
+def _possible(
+    call: ir.Operation, maker: ir.Operation, reader_call: ir.Operation, reader: ir.Operation
+) -> tuple[_Exchange, str | None]:
+    """The exchange of all values, or of those that can be recomputed together, the first ones first; with the reason
+    where none can.
+    """
+    whole = _Exchange(call, maker, reader_call, reader)
+    reason = whole.obstacle() if whole.values else None
+    if reason is None or len(whole.values) == 1:
+        return whole, reason
+    some: list[ir.Value] = []
+    for value in whole.values:
+        if _Exchange(call, maker, reader_call, reader, [*some, value]).obstacle() is None:
+            some.append(value)
+    return (_Exchange(call, maker, reader_call, reader, some), None) if some else (whole, reason)
 
 
 def _time_of(module: ir.Operation, function: ir.Operation) -> Callable[[ir.Operation], float]:
@@ -163,7 +179,7 @@ def _launches(module: ir.Operation, function: ir.Operation) -> dict[str, tuple[i
 
 
 class _Exchange:
-    """Two launches, the second of which reads results of the first that it can compute.
+    """Two launches, the second of which reads results of the first that it can compute: all of them, or `only` some.
 
     Attributes:
         values: the host's values that could be recomputed, each with its value in the first kernel.
@@ -172,10 +188,17 @@ class _Exchange:
             to.
     """
 
-    def __init__(self, call: ir.Operation, maker: ir.Operation, reader_call: ir.Operation, reader: ir.Operation):
+    def __init__(
+        self,
+        call: ir.Operation,
+        maker: ir.Operation,
+        reader_call: ir.Operation,
+        reader: ir.Operation,
+        only: Collection[ir.Value] | None = None,
+    ):
         self.call, self.maker, self.reader_call, self.reader = call, maker, reader_call, reader
         self.returned = dict(zip(call.results, body(maker)[-1].operands, strict=True))
-        read = [v for v in dict.fromkeys(reader_call.operands) if v in self.returned]
+        read = [v for v in dict.fromkeys(reader_call.operands) if v in self.returned and (only is None or v in only)]
         ends: dict[ir.Value, frozenset[ir.Value]] = {}
         let_reduce([self.returned[v] for v in read], ends)
         self.values = {v: self.returned[v] for v in read if self.returned[v] not in ends_of(self.returned[v], ends)}
