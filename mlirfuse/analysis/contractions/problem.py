@@ -151,17 +151,34 @@ def _arguments_beside(
 
 
 def _residual(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ir.Value | None:
-    """An argument that the epilogue reads in the order of a result of the same type; None if there is no such argument,
-    and where results are scattered, through no subtiles that an argument could share.
+    """An argument that the epilogue reads in the order of a result of the same type, which it computes from it element
+    by element; None if there is no such argument, and where results are scattered, through no subtiles that an argument
+    could share.
     """
     if _scatters(kernel):
         return None
-    results = {ir.RankedTensorType(result).element_type for result in _results(kernel)}
+    tile = {contraction.m, contraction.n}
+    results = [value for value in stored_values(kernel) if tile <= set(space.value_axes[value])]
     for value, axes in _arguments_beside(kernel, space, contraction):
-        is_like = ir.RankedTensorType(value.type).element_type in results
-        if is_like and axes[unit_axis(kernel, value, axes)] == contraction.n:
+        if axes[unit_axis(kernel, value, axes)] != contraction.n:
+            continue
+        made = _elementwise_of(value, space)
+        if any(result in made and _element(result) == _element(value) for result in results):
             return value
     return None
+
+
+def _elementwise_of(value: ir.Value, space: IterationSpace) -> set[ir.Value]:
+    """What a kernel computes from an argument and reduces nowhere on the way."""
+    made = {value}
+    for op in space.loops:  # in the order of the kernel
+        if op not in space.reduced and any(operand in made for operand in op.operands):
+            made.update(op.results)
+    return made
+
+
+def _element(value: ir.Value) -> ir.Type:
+    return ir.RankedTensorType(value.type).element_type
 
 
 def _staged_arguments(

@@ -19,10 +19,7 @@ from mlirfuse.support.dtypes import bytes_of, element_bytes
 from mlirfuse.support.rewriting import defining_op, integer_of, nested, number_of, ops_named
 from mlirfuse.target import Target
 from mlirfuse.tiling.contractions.residual_subtiles import ResidualSubtiles, argument_ring, stage_residual
-from mlirfuse.tiling.contractions.tile_source import TileSource, tile_source
-
-PURE = frozenset({"arith", "math"})
-"""Dialects whose ops work on tiles element by element."""
+from mlirfuse.tiling.contractions.tile_source import TileSource, elementwise_reads, tile_source
 
 
 @dataclass(frozen=True)
@@ -143,12 +140,10 @@ def _in_own_stages(
 
 def _results_of(read: ir.Operation, *, transposed: bool) -> dict[ir.Value, list[ir.Operation]]:
     """The `fuse.stage_tile`s behind a read of tiles of its type and order that are computed of it, by their rings."""
-    made = {read.results[0]}
     found: dict[ir.Value, list[ir.Operation]] = {}
     for op in (op.operation for op in read.block.operations):
-        is_like = op.name == "fuse.stage_tile" and op.operands[2].type == read.results[0].type
-        if is_like and op.operands[2] in made and is_transposed(op) == transposed:
+        if op.name != "fuse.stage_tile" or is_transposed(op) != transposed:
+            continue
+        if read in elementwise_reads(op.operands[2], read.block):
             found.setdefault(op.operands[0], []).append(op)
-        if op.name.split(".")[0] in PURE and any(operand in made for operand in op.operands):
-            made.update(op.results)
     return found

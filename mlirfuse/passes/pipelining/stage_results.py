@@ -18,7 +18,7 @@ from mlirfuse.dialect.shared_memory import workgroup_memref
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.contractions.stages import RESULT_STAGES
+from mlirfuse.schedule.contractions.stages import FRAGMENT, result_stages, subtile_columns
 from mlirfuse.schedule.contractions.step_times import holds_warpgroup_sums
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, SWIZZLE_BYTES, TENSOR_MAP_STRIDE
 from mlirfuse.schedule.model.residency import shared_left
@@ -27,15 +27,10 @@ from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import bytes_of, element_bytes, from_mlir
 from mlirfuse.support.rewriting import erase, nested
 from mlirfuse.target import Target
+from mlirfuse.tiling.contractions.tile_source import elementwise_reads
 
 SMALL = 1024
 """Bytes of shared memory that a block's barriers and small exchanges fit in."""
-
-FRAGMENT = 8
-"""Columns of an accumulator that threads hold together."""
-
-MOST_COLUMNS = 64
-"""Most tile columns of a transposed subtile: as many as other subtiles have of 16-bit elements."""
 
 
 @dataclass(frozen=True)
@@ -134,21 +129,18 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device:
     lines = rows if transposed else extent
     if size not in (2, 4) or lines * size < SWIZZLE_BYTES or extent % FRAGMENT or rows > MAX_BOX or rows % 8:
         return f"a tile of {rows}x{extent} {type_.element_type} has no subtiles of {SWIZZLE_BYTES} bytes"
-    columns = _even_columns(extent) if transposed else SWIZZLE_BYTES // size
+    columns = subtile_columns(extent, size, transposed=transposed)
     places = tuple(min(place, extent - columns) for place in range(0, extent, columns))
     room = _bytes_left(kernel, role, device) // (consumer_groups_of(role) * rows * columns * size)
-    stages = min(RESULT_STAGES, len(places), max(min(1, room), room // sharing))
+    contraction = schedule_of(kernel).contraction
+    staged = contraction is not None and contraction.argument_stages
+    whole = staged and bool(elementwise_reads(write.operands[0], write.block))
+    stages = result_stages(len(places), room, sharing, whole=whole)
     if stages < 1:
         return "there is no shared memory left for a subtile"
     if transposed:
         return Plan(columns, rows, places, stages, (column, row), transposed)
     return Plan(rows, columns, places, stages, (row, column))
-
-
-def _even_columns(extent: int) -> int:
-    """Columns of a transposed subtile: the tile's, divided among the fewest subtiles of at most `MOST_COLUMNS`."""
-    subtiles = -(-extent // MOST_COLUMNS)
-    return -(-extent // (subtiles * FRAGMENT)) * FRAGMENT
 
 
 def _bytes_left(kernel: ir.Operation, role: ir.Operation, target: Target) -> int:

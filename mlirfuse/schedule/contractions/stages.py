@@ -10,8 +10,17 @@ from mlirfuse.target import Target
 MOST_STAGES = 16
 """Stages of a ring that tensor maps fill, at most."""
 
+STAGED_BYTES = 224 * 1024
+"""Bytes of shared memory of the ring, of staged results and of the epilogue's arguments together."""
+
 RESULT_STAGES = 2
 """Subtiles of a result in shared memory on their way out: one is written while the other is read."""
+
+MOST_COLUMNS = 64
+"""Most tile columns of a transposed subtile: as many as other subtiles have of 16-bit elements."""
+
+FRAGMENT = 8
+"""Columns of an accumulator that threads hold together."""
 
 ROW_PADDING = 16
 """Bytes between rows of a stage that threads fill, which put eight rows of a column into different banks."""
@@ -59,6 +68,59 @@ def argument_stage_bytes(schedule: Schedule, problem: ContractionProblem) -> int
     """Shared memory of these stages: each consumer group's whole tile."""
     rows, columns = schedule.tile[-2:]
     return schedule.contraction_part.consumer_groups * rows * columns * sum(staged_arguments(schedule, problem))
+
+
+def subtile_columns(columns: int, element_bytes: int, *, transposed: bool) -> int:
+    """Columns of a tile that a subtile of its result has: 128 bytes of them. A transposed one has these as its rows:
+    the tile's are divided among the fewest subtiles of at most `MOST_COLUMNS`.
+    """
+    if not transposed:
+        return SWIZZLE_BYTES // element_bytes
+    subtiles = -(-columns // MOST_COLUMNS)
+    return -(-columns // (subtiles * FRAGMENT)) * FRAGMENT
+
+
+def result_stages(subtiles: int, room: int, sharing: int, *, whole: bool) -> int:
+    """Subtiles of a result that a consumer group has in shared memory; 0 where there is no room for one.
+
+    Args:
+        subtiles: that its tile is divided into.
+        room: subtiles for which shared memory is left.
+        sharing: results that share it, this one among them.
+        whole: whether all subtiles shall have a stage, in which an argument comes to the epilogue.
+    """
+    most = subtiles if whole else min(RESULT_STAGES, subtiles)
+    return min(most, max(min(1, room), room // sharing))
+
+
+def is_residual_staged(schedule: Schedule, problem: ContractionProblem) -> bool:
+    """Whether the epilogue's argument that has the type and order of a result comes through the stages of that result,
+    of which each of its subtiles needs one.
+    """
+    contraction = schedule.contraction_part
+    if not contraction.family.is_asynchronous or not problem.residual_bytes:
+        return False
+    count, each = _residual_subtiles(schedule, problem)
+    taken = block_bytes(schedule, problem) - SPARE_BYTES
+    room = STAGED_BYTES // max(1, schedule.blocks_per_sm) - taken
+    return result_stages(count, room // each, problem.work.results, whole=contraction.argument_stages) == count
+
+
+def result_stage_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Shared memory of the stages of results of a schedule with `argument_stages`."""
+    contraction, rows = schedule.contraction_part, schedule.tile[-2]
+    if not problem.residual_bytes:
+        return RESULT_STAGES * contraction.consumer_groups * rows * SWIZZLE_BYTES
+    count, each = _residual_subtiles(schedule, problem)
+    return max(RESULT_STAGES, count) * each * problem.work.results
+
+
+def _residual_subtiles(schedule: Schedule, problem: ContractionProblem) -> tuple[int, int]:
+    """Subtiles of a result of the residual's type, and bytes of one in all consumer groups."""
+    contraction, (rows, columns) = schedule.contraction_part, schedule.tile[-2:]
+    size = problem.residual_bytes
+    wide = subtile_columns(columns, size, transposed=contraction.swapped)
+    return -(-columns // wide), contraction.consumer_groups * rows * wide * size
 
 
 def exchanged_bytes(schedule: Schedule, problem: ContractionProblem) -> int:

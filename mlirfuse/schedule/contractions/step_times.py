@@ -112,9 +112,9 @@ def mapped_rate(machine: MachineModel, row_bytes: int) -> float:
     return machine.tma_unaligned_bandwidth_per_sm if row_bytes % SECTOR else machine.tma_sector_bandwidth_per_sm
 
 
-def arrival_seconds(grid: ContractionGrid) -> float:
-    """Time of a step whose stage is filled as soon as it is free: a ring has all but one on their way."""
-    return grid.machine.l2_loaded_latency / max(1, grid.contraction.stages - 1)
+def arrival_seconds(grid: ContractionGrid, kept: int = 1) -> float:
+    """Time of a step whose stage is filled as soon as it is free: all of a ring's but those kept are on their way."""
+    return grid.machine.l2_loaded_latency / max(1, grid.contraction.stages - kept)
 
 
 def staged_seconds(grid: ContractionGrid) -> float:

@@ -57,8 +57,9 @@ class ContractionSchedule:
         swapped: whether the result's tile is transposed: its rows are operand B's, its columns operand A's.
         transposed_operands: whether operands in which k is contiguous are transposed on their way to shared memory, for
             threads to load a step's rows (or columns) as vectors; with `fma` only.
-        argument_stages: whether tiles that the epilogue reads, and that cannot come through stages of a result of their
-            type, have stages of their own, which the ring leaves room for; with `wgmma` only.
+        argument_stages: whether the ring leaves room for all tiles that the epilogue reads: results have as many stages
+            as subtiles, through which a tile of their type comes, and others have stages of their own; with `wgmma`
+            only.
     """
 
     k: int

@@ -14,6 +14,9 @@ from mlirfuse.support.rewriting import backward_slice, clone
 from mlirfuse.tiling.memory import alignment
 from mlirfuse.tiling.slot_ring import read_indices
 
+ELEMENTWISE = frozenset({"arith", "math"})
+"""Dialects whose ops work on tiles element by element."""
+
 
 @dataclass(frozen=True)
 class TileSource:
@@ -46,6 +49,14 @@ class TileSource:
         for op in self.addressing:
             clone(op, mapping)
         return [mapping.get(start, start) for start in read_indices(read)]
+
+
+def elementwise_reads(tile: ir.Value, block: ir.Block) -> set[ir.Operation]:
+    """The `vector.transfer_read`s of a block that `tile` is computed from element by element, of tiles of its type."""
+    ops = [op.operation for op in block.operations]
+    own = [op for op in ops if op.name.split(".")[0] in ELEMENTWISE or op.name == "vector.transfer_read"]
+    reads = (op for op in backward_slice([tile], own) if op.name == "vector.transfer_read")
+    return {op for op in reads if op.results[0].type == tile.type}
 
 
 def producer_loop(role: ir.Operation) -> ir.Operation:

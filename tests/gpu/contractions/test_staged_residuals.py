@@ -64,6 +64,14 @@ def test_tiles_of_other_types_have_stages_of_their_own(grid, transposed):
         check(masked, swapped(schedule) if transposed else schedule, m, n, k)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
+def test_wide_results_have_a_stage_for_each_subtile(grid, transposed):
+    schedule = argument_stages(warpgroup_schedule(64, 128, stages=3, **grid))
+    for m, n, k in ((648, 208, 72), (8, 80, 8), (4104, 2048, 520), (128, 200, 64)):
+        check(single, swapped(schedule) if transposed else schedule, m, n, k)
+
+
 @pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
 @pytest.mark.parametrize("fn", [single, two_results, later_result], ids=lambda fn: fn.__name__)
 def test_wider_and_several_results(fn, grid):

@@ -70,6 +70,21 @@ def test_tiles_of_other_types_have_stages_of_their_own(
     np.testing.assert_array_equal(results[0], residual_results(masked, inputs)[0])
 
 
+@combined(
+    {"grid": [{}, {"persistent": True}, {"consumer_groups": 2}], "transposed": [False, True]},
+    turns={"stage": ["tile", "gpu"]},
+)
+def test_wide_results_have_a_stage_for_each_subtile(grid: dict[str, Any], transposed: bool, stage: str) -> None:
+    """Four subtiles of float32, through which what is added comes."""
+    inputs = residual_inputs(single, 328, 208, 72)
+    schedule = argument_stages(warpgroup_schedule(64, 128, stages=2, **grid))
+    module = module_at(stage, single, specs_of(inputs), swapped(schedule) if transposed else schedule)
+    assert "fuse.staged_tile" in str(module)
+    assert "fuse.prefetch_tile" not in str(module)
+    results = interpreter.run(module, "single", inputs, order="random", resident=2)
+    np.testing.assert_array_equal(results[0], residual_results(single, inputs)[0])
+
+
 @combined({"grid": [{}, {"persistent": True}, {"consumer_groups": 2}]}, turns={"stage": ["tile", "gpu"]})
 def test_masks_have_stages_of_their_own(grid: dict[str, Any], stage: str) -> None:
     """Rows of a byte an element, of 128 columns."""

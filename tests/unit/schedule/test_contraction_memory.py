@@ -6,6 +6,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.schedule.contractions.candidates import candidates
+from mlirfuse.schedule.contractions.stages import is_residual_staged
 from mlirfuse.target import target_of
 from tests.support.contractions.contraction_problems import H200, chosen, problem
 
@@ -21,17 +22,23 @@ def test_rings_of_splits_have_the_memory_that_results_do_not_need() -> None:
     assert contraction.stages * 2 * contraction.k * sum(schedule.tile) <= 192 * 1024
 
 
-def test_ping_pong_has_room_for_what_epilogues_read() -> None:
-    """All subtiles of a tile of each consumer group, beside a stage less; results of four bytes would have too many."""
-    for size, stages in ((0, 6), (2, 5), (4, 6)):
-        schedule, contraction = chosen(problem(1024, 5632, 2048, residual_bytes=size))
-        assert (schedule.tile, contraction.consumer_groups, contraction.stages) == ((128, 128), 2, stages)
-    for schedule in candidates(problem(8192, 4096, 1024, residual_bytes=2), H200):
-        contraction = schedule.contraction
-        assert contraction is not None
-        if contraction.consumer_groups > 1 and not contraction.swapped:
-            ring = contraction.stages * sum(schedule.tile) * contraction.k * 2
-            assert ring + contraction.consumer_groups * 2 * schedule.tile[0] * 128 < H200.shared_per_block - 2048
+def test_rings_leave_room_for_what_epilogues_read() -> None:
+    """All subtiles of a tile of each consumer group, beside fewer stages; of four bytes two groups have too many."""
+    for size, groups, stages in ((0, 2, 6), (2, 2, 5), (4, 1, 5)):
+        given = problem(1024, 5632, 2048, residual_bytes=size)
+        schedule, contraction = chosen(given)
+        assert (schedule.tile, contraction.consumer_groups, contraction.stages) == ((128, 128), groups, stages)
+        assert is_residual_staged(schedule, given) == (size > 0)
+    for size, swapped in ((2, False), (4, False), (4, True)):
+        given = problem(8192, 4096, 1024, residual_bytes=size)
+        for schedule in candidates(given, H200):
+            contraction = schedule.contraction
+            assert contraction is not None
+            if contraction.argument_stages and contraction.swapped == swapped:
+                ring = contraction.stages * sum(schedule.tile) * contraction.k * 2
+                tile = contraction.consumer_groups * schedule.tile[0] * schedule.tile[1] * size
+                assert ring + tile < H200.shared_per_block - 2048
+                assert is_residual_staged(schedule, given)
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_120"])

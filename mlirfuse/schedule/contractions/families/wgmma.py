@@ -7,7 +7,14 @@ from itertools import product
 
 from mlirfuse.schedule.contractions.family import FamilySchedules
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.stages import MOST_STAGES, RESULT_STAGES, argument_stage_bytes, staged_arguments
+from mlirfuse.schedule.contractions.stages import (
+    MOST_STAGES,
+    STAGED_BYTES,
+    argument_stage_bytes,
+    is_residual_staged,
+    result_stage_bytes,
+    staged_arguments,
+)
 from mlirfuse.schedule.contractions.step_times import (
     CLUSTER_WAIT,
     StepTimes,
@@ -51,9 +58,6 @@ columns copies of the operands do not keep up."""
 RING_BYTES = 192 * 1024
 """Bytes of shared memory of the ring of stages, where the rest is for results on their way out."""
 
-STAGED_BYTES = 224 * 1024
-"""Bytes of shared memory of the ring and of staged results together."""
-
 FEWEST_STAGES = 3
 """Stages that a ring keeps beside stages of the epilogue's arguments, at least."""
 
@@ -76,6 +80,9 @@ of 64 x 64 x 128 in 350 cycles, of which reads have 240."""
 
 DROOP = 0.12
 """Share by which the clock drops where all SMs multiply: the power limit."""
+
+KEPT_STAGES = 2
+"""Stages that products read: a stage is freed a step later, when the next step's products have begun."""
 
 STEP_CYCLES = 250
 """Cycles of a step at least: waiting for its stage, a chain of four `wgmma`, and freeing the stage before."""
@@ -158,7 +165,7 @@ class WgmmaSchedules(FamilySchedules):
             tensor=longer * tensor,
             shared=longer * (read + WRITTEN * sum(grid.step_bytes)) / machine.shared_bandwidth_per_sm,
             copies=waits * mapped_seconds(grid),
-            chain=waits * max(STEP_CYCLES / machine.clock, arrival_seconds(grid)),
+            chain=waits * max(STEP_CYCLES / machine.clock, arrival_seconds(grid, KEPT_STAGES)),
         )
 
 
@@ -227,36 +234,31 @@ def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> 
         for atoms in (1,) if problem.promotes or count > 1 else (1, 2):
             if problem.step_divides % (atoms * step):
                 continue
-            stages = min(MOST_STAGES, _ring_bytes(problem, m, n, count) // ((m + n) * SWIZZLE_BYTES * atoms))
+            stages = min(MOST_STAGES, _ring_bytes(problem, m, count) // ((m + n) * SWIZZLE_BYTES * atoms))
             schedule = wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, atoms=atoms, consumer_groups=count)
             too_large = STRATEGY.check_registers(schedule.contraction_part, schedule.layout, 1, target)
             if too_large:
                 continue
             if atoms == 1 or stages >= DEEP_STAGES:
                 yield schedule
-            if problem.staged_arguments:
+            if problem.staged_arguments or problem.residual_bytes:
                 yield from _with_argument_stages(schedule, problem)
 
 
 def _with_argument_stages(schedule: Schedule, problem: ContractionProblem) -> Iterator[Schedule]:
-    """The schedule with stages of arguments of the epilogue in place of some of the ring's, if enough are left."""
+    """The schedule with stages of arguments of the epilogue in place of some of the ring's, if enough are left, and an
+    argument has stages by it that has none without.
+    """
     contraction = schedule.contraction_part
     staged = schedule.with_contraction(argument_stages=True)
     rows, columns = schedule.tile[-2:]
-    results = RESULT_STAGES * contraction.consumer_groups * rows * SWIZZLE_BYTES
-    room = STAGED_BYTES - results - argument_stage_bytes(staged, problem)
+    room = STAGED_BYTES - result_stage_bytes(staged, problem) - argument_stage_bytes(staged, problem)
     stages = min(contraction.stages, room // ((rows + columns) * contraction.k * problem.element.bytes))
-    if stages >= FEWEST_STAGES and staged_arguments(staged, problem):
+    gains = staged_arguments(staged, problem) or not is_residual_staged(schedule, problem)
+    if stages >= FEWEST_STAGES and gains:
         yield staged.with_contraction(argument_stages=True, stages=stages)
 
 
-def _ring_bytes(problem: ContractionProblem, m: int, n: int, consumer_groups: int) -> int:
-    """Bytes of shared memory of a ring. Consumer groups have all subtiles of their results in shared memory where
-    arguments of the epilogue come through these: a residual that waits for a subtile costs more than a stage less. Of
-    several results each has a subtile.
-    """
-    subtiles = -(-n * problem.residual_bytes // SWIZZLE_BYTES)
-    each = consumer_groups * m * SWIZZLE_BYTES
-    if consumer_groups == 1 or not 0 < subtiles <= RESULT_STAGES:
-        return min(RING_BYTES, STAGED_BYTES - problem.work.results * each)
-    return STAGED_BYTES - max(subtiles, problem.work.results) * each
+def _ring_bytes(problem: ContractionProblem, m: int, consumer_groups: int) -> int:
+    """Bytes of shared memory of a ring that leaves each of several results a subtile."""
+    return min(RING_BYTES, STAGED_BYTES - problem.work.results * consumer_groups * m * SWIZZLE_BYTES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.contractions.grid import ContractionGrid
-from mlirfuse.schedule.contractions.stages import staged_arguments
+from mlirfuse.schedule.contractions.stages import is_residual_staged, staged_arguments
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import PARTITIONS, WARPGROUP
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers, consumer_registers
@@ -128,14 +128,13 @@ def _computing_seconds(grid: ContractionGrid) -> float:
 def _loading_seconds(grid: ContractionGrid) -> float:
     """Time in which a thread waits for what it loads, as much at once as it has registers for.
 
-    An argument of the type and order of a result comes through shared memory, with the operands, and so do those that
-    have stages. Of others an access of a warp asks for a part of eight rows, or for each element by itself: the SM has
-    so many parts of lines under way at once.
+    An argument of the type and order of a result comes through the result's stages where these hold its whole tile, and
+    others through stages of their own. Of those that threads load an access of a warp asks for a part of eight rows, or
+    for each element by itself: the SM has so many parts of lines under way at once.
     """
-    contraction, layout, problem = grid.contraction, grid.schedule.layout, grid.problem
-    copied = contraction.family.is_asynchronous and problem.residual_bytes > 0
-    staged = len(staged_arguments(grid.schedule, problem))
-    unstaged = max(0.0, problem.work.arguments - copied - staged)
+    layout, problem = grid.schedule.layout, grid.problem
+    staged = len(staged_arguments(grid.schedule, problem)) + is_residual_staged(grid.schedule, problem)
+    unstaged = max(0.0, problem.work.arguments - staged)
     loads = _elements(grid) * unstaged
     sums = accumulator_registers(layout, problem.accumulator.bytes)
     spare = consumer_registers(max(1, layout.threads // WARPGROUP)) - sums - OTHER_REGISTERS
@@ -143,6 +142,18 @@ def _loading_seconds(grid: ContractionGrid) -> float:
     apart = min(unstaged, problem.strided[1])
     parts = prod(grid.tile) * (apart + (unstaged - apart) / PART_ELEMENTS)
     return max(loads / at_once, parts / PARTS_AT_ONCE) * grid.machine.dram_latency
+
+
+def arguments_seconds(grid: ContractionGrid) -> float:
+    """Time in which arguments of the epilogue come to their stages, from when the epilogue of the tile before has read
+    these: while the tile's products run.
+    """
+    staged = sum(staged_arguments(grid.schedule, grid.problem))
+    if is_residual_staged(grid.schedule, grid.problem):
+        staged += grid.problem.residual_bytes
+    if not staged:
+        return 0.0
+    return grid.machine.dram_loaded_latency + prod(grid.tile) * staged / grid.machine.dram_bandwidth_per_sm
 
 
 def meeting_seconds(grid: ContractionGrid) -> float:

@@ -12,6 +12,7 @@ from mlirfuse.schedule.contractions.step_times import StepTimes
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict.counts.contractions import (
+    arguments_seconds,
     epilogue_seconds,
     issue_seconds,
     meeting_seconds,
@@ -81,7 +82,7 @@ def _alternating_seconds(grid: ContractionGrid, step: StepTimes) -> float:
     if groups == 1:
         return 0.0
     products = grid.steps * grid.kept * max(step.tensor, step.shared, step.copies)
-    return grid.rounds / groups * (products + epilogue_seconds(grid))
+    return grid.rounds / groups * (max(products, arguments_seconds(grid)) + epilogue_seconds(grid))
 
 
 def _exposed_seconds(grid: ContractionGrid, step: StepTimes) -> float:
@@ -97,5 +98,6 @@ def _exposed_seconds(grid: ContractionGrid, step: StepTimes) -> float:
     steps = grid.busiest_steps
     copying = max(grid.dram_bytes / machine.dram_bandwidth, steps * step.copies)
     products = steps * max(step.tensor, step.shared, step.chain)
-    alone, behind = (mean((copying, products + t), STREAM_SHARPNESS) for t in (0.0, (grid.rounds - 1) * results))
+    each = results + max(0.0, arguments_seconds(grid) - products / grid.rounds)
+    alone, behind = (mean((copying, products + t), STREAM_SHARPNESS) for t in (0.0, (grid.rounds - 1) * each))
     return first + results + behind - alone

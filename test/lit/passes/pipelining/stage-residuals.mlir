@@ -309,3 +309,40 @@ func.func @factor(%A: memref<1024x512xf16> {fuse.align = 16 : i64}, %B: memref<1
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 16>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 128>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, argument_stages = true}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// A result of four bytes has a stage for each of its four subtiles where the ring leaves room for them.
+// CHECK-LABEL: func.func @wide
+// CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<4x128x32xf32, #gpu.address_space<workgroup>>
+// CHECK: "fuse.staged_tile"(%[[RING]], %c0) {offsets = array<i64: 0, 32, 64, 96>}
+func.func @wide(%A: memref<256x512xf16> {fuse.align = 16 : i64}, %B: memref<128x512xf16> {fuse.align = 16 : i64},
+                %R: memref<256x128xf32> {fuse.align = 16 : i64}, %C: memref<256x128xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %wide = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<128x128xf32>
+  scf.forall (%block) in (2) {
+    %m = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x128xf32>) {
+      %x = vector.transfer_read %A[%m, %k], %pad {in_bounds = [true, true]} : memref<256x512xf16>, vector<128x64xf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<128x512xf16>, vector<128x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xf16>, vector<128x64xf16> into vector<128x128xf32>
+      scf.yield %next : vector<128x128xf32>
+    }
+    // expected-remark @below {{4 subtiles are loaded through the stages of a result}}
+    %r = vector.transfer_read %R[%m, %c0], %wide {in_bounds = [true, true]} : memref<256x128xf32>, vector<128x128xf32>
+    %z = arith.addf %acc, %r : vector<128x128xf32>
+    vector.transfer_write %z, %C[%m, %c0] {in_bounds = [true, true]} : vector<128x128xf32>, memref<256x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
