@@ -59,10 +59,23 @@ def grid_reduction(
         whole_rows: whether a tile covers the innermost dimension entirely if it is reduced together with others; if
             not, the persistent loop also runs over that dimension.
     """
-    last = structures[-1].op
     if not space.reduced_dims:
-        return Conflict("it reduces nothing", last)
-    outer_dims = _outer_dims(space, whole_rows=whole_rows)
+        return Conflict("it reduces nothing", structures[-1].op)
+    found: GridReduction | Conflict | None = None
+    for outer_dims in _choices_of_outer_dims(space, whole_rows=whole_rows):
+        plan = _stages(space, structures, list(returned), outer_dims)
+        if isinstance(plan, GridReduction):
+            return plan
+        found = found or plan
+    assert found is not None
+    return found
+
+
+def _stages(
+    space: IterationSpace, structures: Sequence[OpStructure], returned: Sequence[ir.Value], outer_dims: tuple[int, ...]
+) -> GridReduction | Conflict:
+    """`grid_reduction` for a persistent loop over these dimensions."""
+    last = structures[-1].op
     if any(space.extents[d] is None for d in space.reduced_dims - set(outer_dims)):
         return Conflict("a reduction within a tile runs over a dynamic extent", last)
     if needs_grid(space) and any(extent is None for d, extent in enumerate(space.extents) if d not in outer_dims):
@@ -118,17 +131,24 @@ def second_stage_dims(space: IterationSpace, plan: GridReduction) -> frozenset[i
     return frozenset(kept | {d for s in plan.second_stage for d in space.loops[s.op] if d is not None})
 
 
-def _outer_dims(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
-    """The dimensions of the persistent loop: those that all outer reductions have, and no inner reduction has.
+def _choices_of_outer_dims(space: IterationSpace, *, whole_rows: bool) -> list[tuple[int, ...]]:
+    """The dimensions that a persistent loop may have, the outermost ones first.
 
-    An outer reduction runs over the outermost reduced dimension of dynamic extent, or over the outermost reduced
-    dimension if all extents are static. A tile cannot cover a dynamic extent, and of operands that share no dimension
-    any may come first. With whole rows, the innermost dimension of all, along which accesses are contiguous, is left to
-    the tile unless there is no other.
+    Where an extent is dynamic, there is no choice: a tile cannot cover it, and of operands that share no dimension any
+    may come first.
+    """
+    reduced = space.reduced_dims
+    dynamic = {d for d in reduced if space.extents[d] is None}
+    outermost = [min(dynamic)] if dynamic else sorted(reduced)
+    return list(dict.fromkeys(_outer_dims(space, d, whole_rows=whole_rows) for d in outermost))
+
+
+def _outer_dims(space: IterationSpace, outermost: int, *, whole_rows: bool) -> tuple[int, ...]:
+    """The dimensions of the persistent loop: those that all reductions over an outermost one have, and no other
+    reduction has. With whole rows, the innermost dimension of all, along which accesses are contiguous, is left to the
+    tile unless there is no other.
     """
     sets = [dims for dims in space.reduced.values() if dims]
-    reduced = frozenset().union(*sets)
-    outermost = min({d for d in reduced if space.extents[d] is None} or reduced)
     outer = [dims for dims in sets if outermost in dims]
     inside = frozenset().union(*(dims for dims in sets if outermost not in dims))
     outer_dims = frozenset.intersection(*outer) - inside

@@ -23,7 +23,7 @@ def test_one_loop(function: Callable[..., Any], shape: tuple[int, ...], grid_red
     """The second stage has slices of all that is kept, by all blocks or by the last one."""
     fused = mf.fuse(function, target=FEW_SMS, mix_order="fused", grid_reduction=grid_reduction)
     compiled = fused.lower(mf.TensorSpec(shape, mf.float32)).compile_to_interpret()
-    (schedule,) = compiled.schedules.values()
+    *_, schedule = compiled.schedules.values()  # statistics may have a kernel of their own
     assert schedule.persistent_loop is not None
     x = array(shape)
     check(function, run(compiled.interpreted, compiled.program.name, [x], sms=16, order="random"), x)

@@ -22,8 +22,22 @@ def pooled(x: Any) -> Any:
     return mf.mean(x, axis=1), mf.max(x, axis=1), mf.mean(x, axis=(1, 2)), mf.mean(x, axis=2)
 
 
+def shares(x: Any) -> Any:
+    """Softmax over the first axis, added up over the others: the inner reductions are over the outermost axis."""
+    e = mf.exp(x - mf.max(x, axis=0, keepdims=True))
+    p = e / mf.sum(e, axis=0, keepdims=True)
+    return mf.sum(p, axis=(1, 2)), mf.max(p, axis=1)
+
+
+def _shares(x: np.ndarray) -> Sequence[np.ndarray]:
+    e = np.exp(x - x.max(0, keepdims=True))
+    p = e / e.sum(0, keepdims=True)
+    return p.sum((1, 2)), p.max(1)
+
+
 EXPECTED: dict[Callable[..., Any], Callable[[np.ndarray], Sequence[np.ndarray]]] = {
     sums_of_each_axis: lambda x: (x.sum(0), x.sum(1), x.sum(2)),
+    shares: _shares,
     pooled: lambda x: (x.mean(1), x.max(1), x.mean((1, 2)), x.mean(2)),
 }
 

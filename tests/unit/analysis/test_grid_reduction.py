@@ -96,12 +96,15 @@ def test_columns_that_leave_the_kernel_are_written_by_the_second_stage(plan: Pla
         (lambda x: mf.sum(x), (16, 64), (0,), []),
         (lambda x: (mf.sum(x, axis=(0, 1)), mf.sum(x, axis=1)), (8, 16, 64), (0,), [2]),
         (lambda x: (mf.sum(x, axis=(0, 1)), mf.sum(x, axis=0)), (8, 16, 64), (0,), [2]),
+        (lambda x: mf.sum(x / mf.sum(x, axis=0, keepdims=True), axis=1), (8, 64), (1,), [0]),
     ],
 )
 def test_what_is_looped(
     plan: Plan, fn: Callable[..., Any], shape: Shape, outer_dims: tuple[int, ...], kept: Any
 ) -> None:
-    """The outer reductions' common dimensions, without the innermost and without those of inner reductions."""
+    """The outer reductions' common dimensions, without the innermost and without those of inner reductions; of which
+    one is outer, dependences say.
+    """
     space, found = grid_reduction_of(plan(fn, shape))
     assert (found.outer_dims, kept_dims(space, found.reductions[0])) == (outer_dims, kept)
 
