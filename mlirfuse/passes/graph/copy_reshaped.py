@@ -12,6 +12,7 @@ from mlirfuse.analysis.loops.structure import is_constant
 from mlirfuse.analysis.memory.host_views import Layout, is_host_view, view_layout, viewed
 from mlirfuse.analysis.segments.segments import needs_memory
 from mlirfuse.dialect.attributes import KERNEL, NAME
+from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.passes.graph.copies import copied
 from mlirfuse.passes.graph.views import fold_views
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -27,8 +28,8 @@ class FuseCopyReshaped(Pass):
     Requires host functions of tensor ops. Splitting a dimension is a view of any array. Merging dimensions is a view
     where each stride is the next extent times the next stride (`fuse.strides`), which transposes, slices and broadcasts
     change. Other reshapes read a contiguous copy, as in NumPy, which an elementwise op makes, and so do views of
-    constants, which are not in memory. Extents of a reshape are those of what it is of, where these are some, so that
-    nothing is copied for them alone. Kernels are left alone.
+    constants and of gathered views, which are not in memory. Extents of a reshape are those of what it is of, where
+    these are some, so that nothing is copied for them alone. Kernels are left alone.
 
     ```mlir
     func.func @f(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> ... {
@@ -60,7 +61,7 @@ class FuseCopyReshaped(Pass):
                 if not is_host_view(op):
                     continue
                 source = op.operands[0]
-                is_lost = is_constant(source) and needs_memory(op)
+                is_lost = (is_constant(source) or _is_gathered(source)) and needs_memory(op)
                 seen = None if is_lost else view_layout(op, layouts.get(source, {}))
                 if seen is not None:
                     layouts[op.results[0]] = seen
@@ -91,6 +92,12 @@ def _read_extents_of_source(collapse: ir.Operation) -> None:
             (extent,) = extents_of(source, kept)
         dim.results[0].replace_all_uses_with(extent)
         erase(dim)
+
+
+def _is_gathered(value: ir.Value) -> bool:
+    """Whether a value is a gathered view, or a view of one on the host, of which kernels read the source alone."""
+    maker = defining_op(viewed(value))
+    return maker is not None and maker.name == DEFINITION.full_name
 
 
 def _name(value: ir.Value, layouts: dict[ir.Value, Layout]) -> str:

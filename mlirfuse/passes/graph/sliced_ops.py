@@ -123,10 +123,8 @@ class SlicedOps:
 
     def _build(self, value: ir.Value, ranges: Ranges) -> ir.Value:
         op, sources = defining_op(value), self.sources(value, ranges)
-        if op is not None and op.name == DEFINITION.full_name:
-            gather = gather_of(op.attributes)
-            if not gather.joins_components:
-                return self._view(op, gather, ranges)
+        if sources is None and (view := self._gathered(value, ranges)) is not None:
+            return view
         if op is None or sources is None:
             return self._slice(value, ranges)
         if op.name == SLICE:
@@ -158,8 +156,20 @@ class SlicedOps:
         copy.erase()
         return new.results[0]
 
-    def _view(self, view: ir.Operation, gather: Gather, ranges: Ranges) -> ir.Value:
-        """The gathered view of a slice of another one, right behind it."""
+    def _gathered(self, value: ir.Value, ranges: Ranges) -> ir.Value | None:
+        """The gathered view of a slice of another one, or of a reshape of one, right behind it; None for any other
+        value, and where dimensions join components that a slice has parts of.
+        """
+        view = defining_op(value)
+        while view is not None and view.name in RESHAPES:
+            view = defining_op(view.operands[0])
+        if view is None or view.name != DEFINITION.full_name:
+            return None
+        gather = gather_of(view.attributes)
+        if view.results[0] != value:
+            gather = gather.reshaped(ir.RankedTensorType(value.type).shape)
+        if gather.joins_components:
+            return None
         parts = [own or Range(0, extent) for own, extent in zip(ranges, gather.components, strict=True)]
         with ir.InsertionPoint.after(view), view.location:
             return gathered_view(view.operands[0], gather.selected(gather_of_ranges(parts)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.views.joined import JOINED_RESULTS, Joined, parts_and_mean, rotated, rotated_in_numpy
+from tests.support.views.joined import JOINED_RESULTS, RESHAPED_JOINS, Joined, parts_and_mean, rotated, rotated_in_numpy
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
@@ -58,3 +58,12 @@ def test_parts_of_a_kernel_with_one_dimension(rows: int, columns: int) -> None:
     _, mean, joined = mf.fuse(parts_and_mean)(cupy.asarray(x))
     np.testing.assert_allclose(float(mean), np.abs(x.astype(np.float64)).mean(), rtol=1e-5)
     np.testing.assert_array_equal(cupy.asnumpy(joined), np.concatenate([np.abs(x), -np.abs(x), np.abs(x)], axis=-1))
+
+
+@pytest.mark.parametrize("name", RESHAPED_JOINS)
+def test_slices_of_reshaped_joins(name: str) -> None:
+    function, shape = RESHAPED_JOINS[name]
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    found = map(cupy.asnumpy, mf.fuse(lambda x: function(mf, mf.concat, x))(cupy.asarray(x)))
+    for one, other in zip(found, function(np, np.concatenate, x.astype(np.float64)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

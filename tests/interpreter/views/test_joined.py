@@ -11,7 +11,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from tests.support.harnesses.compiling import module_at, specs_of
 from tests.support.pairwise import some
-from tests.support.views.joined import JOINED_RESULTS, Joined, parts_and_mean, rotated, rotated_in_numpy
+from tests.support.views.joined import JOINED_RESULTS, RESHAPED_JOINS, Joined, parts_and_mean, rotated, rotated_in_numpy
 
 
 @pytest.mark.parametrize("seed", some(range(300), 40))
@@ -167,3 +167,12 @@ def test_shifts_with_zeros(shift: int, first: int) -> None:
     for function in (shifted, far):
         found = mf.fuse(lambda x, f=function: f(mf, mf.concat, x), target="interpret")(x)
         np.testing.assert_allclose(found, function(np, np.concatenate, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", RESHAPED_JOINS)
+def test_slices_of_reshaped_joins(name: str) -> None:
+    function, shape = RESHAPED_JOINS[name]
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    found = mf.fuse(lambda x: function(mf, mf.concat, x), target="interpret")(x)
+    for one, other in zip(found, function(np, np.concatenate, x.astype(np.float64)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

@@ -202,3 +202,38 @@ class Joined:
         if self.reduced == 1:
             return xp.sum(whole, axis=self.axis)
         return whole - xp.max(whole, axis=-1, keepdims=True) if self.reduced else whole
+
+
+def phases(xp: Any, join: Any, x: Any) -> Any:
+    """Every third element of a padded signal, and the others."""
+    padded = join([xp.zeros_like(x[:2]), x, xp.zeros_like(x[:1])])
+    parts = xp.reshape(padded, (-(-padded.shape[0] // 3), 3))
+    return parts[:, 0] * 0.5 + parts[:, 2], xp.sum(parts[:, 1:] * 2, axis=1)
+
+
+def steps_of_rows(xp: Any, join: Any, x: Any) -> Any:
+    """Elements of a joined matrix in steps that are no slices of its rows."""
+    wide = join([x, x + 0], axis=1)
+    flat = xp.reshape(wide, (wide.shape[0] * wide.shape[1],))
+    return flat[::5] * 2, flat[3:40:5] + flat[2:39:5]
+
+
+def parts_of_both(xp: Any, join: Any, x: Any) -> Any:
+    """Blocks of a joined axis whose last rows are read, and all of it."""
+    whole = xp.reshape(join([x, x], axis=0), (3, x.shape[0] * 2 // 3, x.shape[1]))
+    return whole[:, 1:] * 2, xp.max(whole, axis=1)
+
+
+def sliced_pairs(xp: Any, join: Any, x: Any) -> Any:
+    """A slice of what is computed of a reshaped join, for a sum."""
+    pairs = xp.reshape(join([x, -x], axis=1), (x.shape[0], x.shape[1], 2))
+    return xp.sum(xp.tanh(pairs)[:, :, 1], axis=1), xp.sqrt(xp.abs(pairs[..., 0]))
+
+
+RESHAPED_JOINS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "phases": (phases, (30,)),
+    "steps of rows": (steps_of_rows, (6, 4)),
+    "parts of both": (parts_of_both, (6, 8)),
+    "sliced pairs": (sliced_pairs, (5, 6)),
+}
+"""Functions of a namespace, its `concat` and an array, with the array's shape: slices of reshapes of joined arrays."""

@@ -161,6 +161,35 @@ func.func @gathered(%x: tensor<64x512xf32>) -> tensor<32x512xf32> {
 
 // -----
 
+#pairs = affine_map<(d0, d1) -> (d0, d1)>
+#second = affine_map<(d0) -> (d0 - 12)>
+// So is a slice of a reshape of one.
+// CHECK: #[[PHASE:.*]] = affine_map<(d0, d1) -> (d0 * 3 + d1 - 12)>
+// CHECK-LABEL: func.func @reshaped_view
+// CHECK: %[[V:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 8, 1>, map = #[[PHASE]], ranks = array<i64: 1, 1>}
+// CHECK-NOT: tensor.extract_slice
+// CHECK: linalg.generic {{.*}} ins(%[[V]] : tensor<8x1xf32>)
+func.func @reshaped_view(%x: tensor<12xf32>) -> tensor<8x1xf32> {
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 24>, map = #second, ranks = array<i64: 1>} : (tensor<12xf32>) -> tensor<24xf32>
+  %r = tensor.expand_shape %v [[0, 1]] output_shape [8, 3] : tensor<24xf32> into tensor<8x3xf32>
+  %e2 = tensor.empty() : tensor<8x3xf32>
+  %y = linalg.generic {indexing_maps = [#pairs, #pairs], iterator_types = ["parallel", "parallel"]} ins(%r : tensor<8x3xf32>) outs(%e2 : tensor<8x3xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = arith.negf %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8x3xf32>
+  %first = tensor.extract_slice %y[0, 0] [8, 1] [1, 1] : tensor<8x3xf32> to tensor<8x1xf32>
+  %e3 = tensor.empty() : tensor<8x1xf32>
+  %z = linalg.generic {indexing_maps = [#pairs, #pairs], iterator_types = ["parallel", "parallel"]} ins(%first : tensor<8x1xf32>) outs(%e3 : tensor<8x1xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %s = math.exp %p : f32
+    linalg.yield %s : f32
+  } -> tensor<8x1xf32>
+  return %z : tensor<8x1xf32>
+}
+
+// -----
+
 // REMARK: fuse-bubble-slices: declined: no result of an elementwise op is sliced
 func.func @argument(%x: tensor<64x512xf32>) -> tensor<64x256xf32> {
   %left = tensor.extract_slice %x[0, 0] [64, 256] [1, 1] : tensor<64x512xf32> to tensor<64x256xf32>

@@ -129,3 +129,26 @@ func.func @extent(%x: tensor<?x3x2xf32> {fuse.name = "x"}) -> tensor<6x?xf32> {
   %y = linalg.fill ins(%zero : f32) outs(%f : tensor<6x?xf32>) -> tensor<6x?xf32>
   return %y : tensor<6x?xf32>
 }
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+#second = affine_map<(d0) -> (d0 - 12)>
+
+// A view of a gathered view is copied too: a kernel is passed what such a view is of.
+// CHECK-LABEL: func.func @gathered
+// CHECK: %[[VIEW:.*]] = "fuse.gathered_view"(%arg0)
+// CHECK: %[[COPY:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[VIEW]] : tensor<24xf32>)
+// CHECK: tensor.extract_slice %[[COPY]]
+func.func @gathered(%x: tensor<12xf32>, %e: tensor<5xf32>) -> tensor<5xf32> {
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 24>, map = #second, ranks = array<i64: 1>} : (tensor<12xf32>) -> tensor<24xf32>
+  // expected-remark @below {{copies a result: a view of it is no view of memory}}
+  %0 = tensor.extract_slice %v[0] [5] [5] : tensor<24xf32> to tensor<5xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%0 : tensor<5xf32>) outs(%e : tensor<5xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %y = math.exp %a : f32
+    linalg.yield %y : f32
+  } -> tensor<5xf32>
+  return %1 : tensor<5xf32>
+}
