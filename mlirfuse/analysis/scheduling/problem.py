@@ -239,7 +239,8 @@ class _Operand:
         kind = from_mlir(tensor_type.element_type).kind
         self.is_apart = kind == "bool" or (strides is not None and 1 not in strides)
         self.alignment = align
-        # The last dimension, where rows can be realigned whole: rows follow each other, and the first one is aligned.
+        # The last dimension, where rows can be realigned whole: rows follow each other, and the first one is aligned;
+        # those of a gathered view may not.
         movable = strides is None and align >= WIDEST_ACCESS and kind != "bool"
         self.row_dim = axes[-1] if movable and axes else None
         if strides is None:
@@ -270,6 +271,8 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
         windows = views.together(value, axes, operand.access, operand.alignment)
+        if windows is not None or GATHER in attributes[value]:
+            operand.row_dim = None
         if windows is not None:
             array, operand.access = windows
             if array in joined:
