@@ -13,7 +13,7 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.memory.host_views import extents_of
-from mlirfuse.passes.graph.sliced_ops import SLICE, is_elementwise, reshaped_ranges, slices_of
+from mlirfuse.passes.graph.sliced_ops import SLICE, SlicedOps, Value, is_elementwise, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import copy_body, defining_op, erase_dead
@@ -26,11 +26,11 @@ class FuseBubbleReshapes(Pass):
     """Divides the loops of an elementwise op, and what it reads, where a slice of its divided result is no slice of it.
 
     Requires functions of tensor ops with static extents. The pairs of a rotary embedding are the two slices of rows of
-    128 elements as 64 by 2, and no slices of the rows; a cast in front of the reshape would be stored for them. In the
-    other shape it is computed of slices (`fuse-bubble-slices`). Reshapes of arguments take no time; those of other
-    computed values leave `fuse-expand-reshapes` to do the same. Declines where slices of the reshaped value are slices
-    of the value, and where the op is no elementwise one. Upstream's `populateFoldReshapeOpsByExpansionPatterns` does so
-    for all reshapes.
+    128 elements as 64 by 2, and no slices of the rows; a cast in front of the reshape would be stored for them, and so
+    would what is computed elementwise behind it. In the other shape it is computed of slices (`fuse-bubble-slices`).
+    Reshapes go up to arguments, where they take no time, or to other computed values, which `fuse-expand-reshapes`
+    computes in that shape. Declines where slices of the reshaped value are slices of the value, and where the op is no
+    elementwise one. Upstream's `populateFoldReshapeOpsByExpansionPatterns` does so for all reshapes.
 
     ```mlir
     %h = linalg.generic ... ins(%x : tensor<8x128xbf16>) outs(... : tensor<8x128xf32>) ...
@@ -50,29 +50,52 @@ class FuseBubbleReshapes(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for function in host_functions(module):
-            reshapes = list(_sliced(function))
-            if not reshapes:
+            declined: set[ir.Operation] = set()
+            reshape = next(_in_the_way(function), None)
+            if reshape is None:
                 remarks.declined(self, "no slice of a reshaped value is none of the value", function)
-            for reshape in reshapes:
-                maker = defining_op(reshape.operands[0])
-                if maker is None or not is_elementwise(maker) or list(maker.regions[0].blocks[0].arguments[-1].uses):
-                    remarks.declined(self, "what is reshaped is no result of an elementwise op", reshape)
-                elif None in (*extents_of(reshape.results[0]), *extents_of(maker.results[0])):
-                    remarks.declined(self, "extents are known at run time only", reshape)
+            while reshape is not None:
+                if reason := _obstacle(reshape):
+                    declined.add(reshape)
+                    remarks.declined(self, reason, reshape)
                 else:
+                    maker = reshape.operands[0].owner.operation
                     remarks.applied(self, "an elementwise op runs over the dimensions of slices", reshape)
                     with ir.InsertionPoint(reshape), maker.location:
                         reshape.results[0].replace_all_uses_with(_expanded(maker, reshape))
                     erase_dead([op for op in body(function) if op in (maker, reshape)])
+                reshape = next((each for each in _in_the_way(function) if each not in declined), None)
 
 
-def _sliced(function: ir.Operation) -> Iterator[ir.Operation]:
-    """The reshapes that divide dimensions of a value, of which a slice is no slice of the value."""
-    for op in body(function):
-        if op.name == EXPAND and any(
-            slice_.name == SLICE and reshaped_ranges(op, ranges) is None for slice_, ranges in slices_of(op.results[0])
-        ):
-            yield op
+def _in_the_way(function: ir.Operation) -> Iterator[ir.Operation]:
+    """The reshapes that divide dimensions of a value, of which a slice is no slice of the value, of arguments too: a
+    slice of the reshaped value, or of what is computed of it elementwise.
+    """
+    sliced, seen = SlicedOps(), set[Value]()
+    for slice_ in body(function):
+        if slice_.name != SLICE or (ranges := ranges_of(slice_)) is None:
+            continue
+        open_ = [(slice_.operands[0], ranges)]
+        while open_:
+            value, ranges = open_.pop()
+            if (value, ranges) in seen or not any(ranges):
+                continue
+            seen.add((value, ranges))
+            sources = sliced.sources(value, ranges)
+            maker = defining_op(value)
+            if sources is None and maker is not None and maker.name == EXPAND:
+                yield maker
+            open_ += [source for source in sources or () if isinstance(source[0].type, ir.RankedTensorType)]
+
+
+def _obstacle(reshape: ir.Operation) -> str | None:
+    """Why what is reshaped is not computed in the other shape, or None."""
+    maker = defining_op(reshape.operands[0])
+    if maker is None or not is_elementwise(maker) or list(maker.regions[0].blocks[0].arguments[-1].uses):
+        return "what is reshaped is no result of an elementwise op"
+    if None in (*extents_of(reshape.results[0]), *extents_of(maker.results[0])):
+        return "extents are known at run time only"
+    return None
 
 
 def _expanded(op: ir.Operation, reshape: ir.Operation) -> ir.Value:

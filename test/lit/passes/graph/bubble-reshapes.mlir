@@ -27,6 +27,41 @@ func.func @pairs(%x: tensor<8x128xbf16>, %w: tensor<128xf32>) -> tensor<8x64x1xf
 
 // -----
 
+// What is computed behind the reshape is sliced: both ops in front of it run over pairs.
+// CHECK-LABEL: func.func @behind
+// CHECK: %[[X:.*]] = tensor.expand_shape %arg0 {{\[\[}}0], [1, 2]] output_shape [8, 64, 2] : tensor<8x128xf16> into tensor<8x64x2xf16>
+// CHECK: %[[H:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8x64x2xf16>)
+// CHECK: %[[G:.*]] = linalg.generic {{.*}} ins(%[[H]] : tensor<8x64x2xf32>)
+// CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%[[G]] : tensor<8x64x2xf32>)
+// CHECK: tensor.extract_slice %[[E]]
+func.func @behind(%x: tensor<8x128xf16>) -> tensor<8x64x1xf32> {
+  %e = tensor.empty() : tensor<8x128xf32>
+  %h = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x128xf16>) outs(%e : tensor<8x128xf32>) {
+  ^bb0(%a: f16, %out: f32):
+    %0 = arith.extf %a : f16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<8x128xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%h : tensor<8x128xf32>) outs(%e : tensor<8x128xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %0 = arith.mulf %a, %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x128xf32>
+  %r = tensor.expand_shape %g [[0], [1, 2]] output_shape [8, 64, 2] : tensor<8x128xf32> into tensor<8x64x2xf32>
+  %e2 = tensor.empty() : tensor<8x64x2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%r : tensor<8x64x2xf32>) outs(%e2 : tensor<8x64x2xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %0 = math.exp %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x64x2xf32>
+  %s = tensor.extract_slice %y[0, 0, 1] [8, 64, 1] [1, 1, 1] : tensor<8x64x2xf32> to tensor<8x64x1xf32>
+  return %s : tensor<8x64x1xf32>
+}
+
+// -----
+
 // The first half of each row is a slice of the rows as they are.
 // CHECK-LABEL: func.func @halves
 // REMARK: fuse-bubble-reshapes: declined: no slice of a reshaped value is none of the value
