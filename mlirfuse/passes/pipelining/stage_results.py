@@ -134,8 +134,8 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device:
     room = _bytes_left(kernel, role, device) // (consumer_groups_of(role) * rows * columns * size)
     contraction = schedule_of(kernel).contraction
     staged = contraction is not None and contraction.argument_stages
-    whole = staged and bool(elementwise_reads(write.operands[0], write.block))
-    stages = result_stages(len(places), room, sharing, whole=whole)
+    is_whole = staged and bool(elementwise_reads(write.operands[0], write.block))
+    stages = result_stages(len(places), room, sharing, whole=is_whole)
     if stages < 1:
         return "there is no shared memory left for a subtile"
     if transposed:
