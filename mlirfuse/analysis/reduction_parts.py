@@ -37,7 +37,8 @@ def obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[O
     kept = [set(space.loops[s.op]) for s in reductions]
     if not all(min(kept, key=len) <= each for each in kept):
         return "its results have no dimensions in common"
-    first = leading_to_reductions(structures)
+    beside = written_beside(kernel, space, structures)
+    first = of_parts(structures, beside)
     read = {d for (op, _), axes in space.use_axes.items() if op in first for d in axes}
     along = {d for s in structures if s.op in first for d in space.loops[s.op] if d is not None}
     if any(space.extents[d] is None and d not in read for d in along):
@@ -46,7 +47,7 @@ def obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[O
         is_reduced = not space.reduced_dims.isdisjoint(space.loops[s.op])
         if s.op not in first and is_reduced:
             return "what is reduced is needed again"
-        if s.op in first and (reason := _op_obstacle(s, first, is_reduced)):
+        if s.op in first and (reason := _op_obstacle(s, first, beside, is_reduced)):
             return reason
     if any(
         op.name == "tensor.dim"
@@ -57,14 +58,24 @@ def obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[O
     return None
 
 
-def leading_to_reductions(structures: Sequence[OpStructure]) -> set[ir.Operation]:
-    """The reductions of a kernel, and the ops with loops that they depend on."""
+def written_beside(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> list[ir.Value]:
+    """The results of a kernel that have all that its reductions reduce, and depend on none of these."""
+    late: set[ir.Value] = set()
+    for s in structures:
+        if s.reduction_loops or any(operand in late for operand in s.operands):
+            late.update(s.op.results)
+    results = dict.fromkeys(body(kernel)[-1].operands)
+    return [v for v in results if v not in late and space.reduced_dims <= set(space.value_axes.get(v, ()))]
+
+
+def of_parts(structures: Sequence[OpStructure], beside: Sequence[ir.Value]) -> set[ir.Operation]:
+    """The reductions of a kernel, and the ops with loops that they and results beside them depend on."""
     reductions = {s.op for s in structures if s.reduction_loops}
-    operands = [operand for op in reductions for operand in op.operands]
-    return reductions | backward_slice(operands, [s.op for s in structures])
+    values = [*(operand for op in reductions for operand in op.operands), *beside]
+    return reductions | backward_slice(values, [s.op for s in structures])
 
 
-def _op_obstacle(s: OpStructure, first: set[ir.Operation], along: bool) -> str | None:
+def _op_obstacle(s: OpStructure, first: set[ir.Operation], beside: Sequence[ir.Value], along: bool) -> str | None:
     """Why an op cannot be computed on parts, or None."""
     if s.op.name != "linalg.generic" and s.op.name not in JOINT_REDUCTIONS:
         return f"{s.op.name} depends on the number of dimensions"
@@ -72,8 +83,9 @@ def _op_obstacle(s: OpStructure, first: set[ir.Operation], along: bool) -> str |
         return "an op has several results"
     if any(inner.name == "linalg.index" for inner in nested(s.op)):
         return "it uses linalg.index"
-    users = (use.owner.operation for result in s.op.results for use in result.uses)
-    if along and not s.reduction_loops and any(_outermost(user, s.op) not in first for user in users):
+    users = ((result, _outermost(use.owner.operation, s.op)) for result in s.op.results for use in result.uses)
+    again = any(user not in first and not (value in beside and user.name == "func.return") for value, user in users)
+    if along and not s.reduction_loops and again:
         return "what is reduced is needed again"
     for operand in s.operands:
         maker = defining_op(operand)

@@ -107,8 +107,10 @@ def _microseconds(problem: Problem, dim: int, parts: int, target: Target, machin
 
 
 def _fastest(problem: Problem, target: Target, machine: MachineModel) -> float:
-    """The least predicted time of the schedules that stream a reduction."""
-    schedules = streamed_schedules(problem, target, few=True)
+    """The least predicted time of the schedules that stream a reduction, or that hold rows which are written too."""
+    schedules = list(streamed_schedules(problem, target, few=True))
+    if any(array.written for array in problem.whole_arrays):
+        schedules += row_candidates(problem, target)
     times = (predict(schedule, problem, machine).microseconds for schedule in schedules)
     return min(times, default=float("inf"))
 

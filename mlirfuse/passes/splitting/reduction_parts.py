@@ -15,7 +15,7 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.analysis.reduction_parts import SHAPES, leading_to_reductions
+from mlirfuse.analysis.reduction_parts import SHAPES, of_parts, written_beside
 from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS
 from mlirfuse.passes.splitting.partial_results import combined
 from mlirfuse.passes.splitting.tensor_reductions import Beside
@@ -49,9 +49,14 @@ class PartsSplit:
         return list(self.kernel.regions[0].blocks[0].arguments)
 
     @cached_property
+    def _written(self) -> list[ir.Value]:
+        """The results of the kernel that the first one writes, part by part."""
+        return written_beside(self.kernel, self.space, self.structures)
+
+    @cached_property
     def _first(self) -> list[OpStructure]:
-        """The ops of the first kernel: the reductions, and what they depend on."""
-        ops = leading_to_reductions(self.structures)
+        """The ops of the first kernel: the reductions, results beside them, and what these depend on."""
+        ops = of_parts(self.structures, self._written)
         return [s for s in self.structures if s.op in ops]
 
     @cached_property
@@ -85,7 +90,12 @@ class PartsSplit:
         first, used = self._kernel_of_parts(name, known)
         with ir.InsertionPoint(self.call), self.call.location:
             views = [self._view(operands[number], self._axis(self._arguments[number])) for number in used]
-            partials = list(func.CallOp(first, views).results)
+            results = list(func.CallOp(first, views).results)
+            partials, written = (
+                results[: len(results) - len(self._written)],
+                results[len(results) - len(self._written) :],
+            )
+            self._replace_written(written)
         second = self._combine(operands, known, partials)
         return first.operation, second
 
@@ -96,6 +106,7 @@ class PartsSplit:
         used = [number for number, a in enumerate(self._arguments) if a in read]
         inputs = [self._view_type(self._arguments[number]) for number in used]
         outputs = [self._partial_type(s, value) for s in self._reductions for value in s.op.results]
+        outputs += [self._view_type(value) for value in self._written]
         with ir.InsertionPoint(self.kernel), self.kernel.location:
             kernel = func.FuncOp(name, ir.FunctionType.get(inputs, outputs), visibility="private")
         kernel.attributes[KERNEL] = ir.UnitAttr.get()
@@ -108,6 +119,7 @@ class PartsSplit:
             for s in self._first:
                 self._clone_on_parts(s)
             returned = [self.mapping[value] for s in self._reductions for value in s.op.results]
+            returned += [self.mapping[value] for value in self._written]
             func.ReturnOp(returned)
         space, _ = kernel_space(kernel.operation)
         pairs = result_extents(space, list(block.arguments), returned, kernel.operation)
@@ -259,6 +271,20 @@ class PartsSplit:
         ]
         return tensor.ExpandShapeOp(view, value, groups, sizes, list(view.shape)).result
 
+    def _replace_written(self, written: Sequence[ir.Value]) -> None:
+        """Has the host read results that the first kernel writes in place of the kernel's own."""
+        made = dict(zip(self._written, written, strict=True))
+        for value, result in zip(body(self.kernel)[-1].operands, self.call.results, strict=True):
+            if value not in made:
+                continue
+            axis = self._axis(value)
+            if axis is None or self._is_whole:
+                result.replace_all_uses_with(made[value])
+                continue
+            rank = ir.RankedTensorType(value.type).rank
+            groups = [[a] if a < axis else [a, a + 1] if a == axis else [a + 1] for a in range(rank)]
+            result.replace_all_uses_with(tensor.CollapseShapeOp(value.type, made[value], groups).result)
+
     def _combine(
         self, operands: Sequence[ir.Value], known: Sequence[dict[str, ir.Attribute]], partials: Sequence[ir.Value]
     ) -> ir.Operation:
@@ -278,7 +304,7 @@ class PartsSplit:
             self.kernel,
             [*operands, *partials],
             [*known, *(default_attributes() for _ in partials)],
-            list(body(self.kernel)[-1].operands),
+            [value for value in body(self.kernel)[-1].operands if value not in self._written],
         )
 
     def _partial_dims(self, s: OpStructure) -> list[int | None]:

@@ -36,7 +36,8 @@ class FuseSplitParts(Pass):
     all extents, and for joint reductions (`fuse.moments`, `fuse.exp_sum`), whose parts merge as pairs. The host passes
     a view in which the divided dimension is two; a dimension that is kept whole needs none. Applies where two kernels
     are predicted to take less time than one (`mlirfuse/schedule/reduction_parts.py`). Declines where a schedule is
-    given, where no reduced dimension of static extent has a divisor, and where what is reduced is needed again.
+    given, where no reduced dimension of static extent has a divisor, and where what is reduced is needed again: by what
+    depends on the reductions. Results that do not, such as a gradient beside a loss, are written part by part.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<?x32768x64xf32>) -> tensor<?x64xf32>      // maxima over d1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.reductions.parts import PartsCase, log_sum_exp, random_parts_case, several, variance
+from tests.support.reductions.parts import PartsCase, log_sum_exp, random_parts_case, several, variance, with_gradient
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
@@ -21,7 +21,7 @@ def test_same_as_numpy(seed: int) -> None:
         _check(case)
 
 
-@pytest.mark.parametrize("form", [log_sum_exp, variance, several])
+@pytest.mark.parametrize("form", [log_sum_exp, variance, several, with_gradient])
 @pytest.mark.parametrize("shape", [(65536, 128), (4, 16384, 64)])
 def test_few_results_of_much_data(form: object, shape: tuple[int, ...]) -> None:
     _check(PartsCase(form, shape, (len(shape) - 2,), form is log_sum_exp))

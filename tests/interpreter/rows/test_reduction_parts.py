@@ -15,6 +15,7 @@ from tests.support.reductions.parts import (
     random_parts_case,
     several,
     variance,
+    with_gradient,
 )
 
 
@@ -28,7 +29,7 @@ def test_same_as_numpy(seed: int, dynamic: bool) -> None:
             np.testing.assert_allclose(found, exact, rtol=2e-5, atol=1e-6, err_msg=str((case, parts)))
 
 
-@pytest.mark.parametrize("form", [log_sum_exp, variance, several, largest_first])
+@pytest.mark.parametrize("form", [log_sum_exp, variance, several, largest_first, with_gradient])
 def test_joint_reductions_are_split(form: object) -> None:
     """Over leading, trailing and non-neighbouring dimensions."""
     for axes in ((0,), (2,), (0, 2), (0, 1, 2)):

@@ -44,6 +44,12 @@ def extremes(x: Any, axes: tuple[int, ...], xp: Any) -> Any:
     return xp.min(x, axis=axes), xp.max(x, axis=axes), xp.sum(x * x, axis=axes) - 1.0
 
 
+def with_gradient(x: Any, axes: tuple[int, ...], xp: Any) -> Any:
+    """Sums and maxima of what is a result too, in part."""
+    y = xp.tanh(x - 3.0)
+    return xp.sum(y * y, axis=axes), y * (1.0 - y * y), xp.max(y, axis=axes)
+
+
 @dataclass(frozen=True)
 class PartsCase:
     """A statistic of an array.
@@ -88,7 +94,7 @@ def random_parts_case(seed: int, extents: tuple[int, ...] = EXTENTS) -> PartsCas
     rank = rng.choice((1, 2, 3, 3))
     shape = tuple(rng.choice(extents) for _ in range(rank))
     axes = tuple(sorted(rng.sample(range(rank), rng.randint(1, rank))))
-    form = rng.choice((log_sum_exp, variance, several, largest_first, extremes))
+    form = rng.choice((log_sum_exp, variance, several, largest_first, extremes, with_gradient))
     return PartsCase(form, shape, axes, form is log_sum_exp and rng.random() < 0.5)
 
 

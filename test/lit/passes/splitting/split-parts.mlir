@@ -148,3 +148,40 @@ func.func private @centred_0(%x: tensor<8x16xf32>) -> tensor<8x16xf32> attribute
   } -> tensor<8x16xf32>
   return %0 : tensor<8x16xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#kept = affine_map<(d0, d1) -> (d0)>
+// What is reduced, and is a result too, is written part by part: the host reads it as it was.
+// CHECK-LABEL: func.func @squares(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x16xf32>
+// CHECK: %[[PARTS:.*]] = tensor.expand_shape %[[X]] {{\[\[}}0], [1, 2]] output_shape [8, 4, 4]
+// CHECK: %[[R:.*]]:2 = call @squares_0_parts(%[[PARTS]]) : (tensor<8x4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4x4xf32>)
+// CHECK: %[[WRITTEN:.*]] = tensor.collapse_shape %[[R]]#1 {{\[\[}}0], [1, 2]] : tensor<8x4x4xf32> into tensor<8x16xf32>
+// CHECK: %[[SUM:.*]] = call @squares_0(%[[R]]#0) : (tensor<8x4xf32>) -> tensor<8xf32>
+// CHECK: return %[[WRITTEN]], %[[SUM]]
+func.func @squares(%x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>) {
+  %0:2 = call @squares_0(%x) : (tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>)
+  return %0#0, %0#1 : tensor<8x16xf32>, tensor<8xf32>
+}
+// expected-remark @below {{squares_0_parts reduces dimension 1 in 4 parts}}
+func.func private @squares_0(%x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>) attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %full = tensor.empty() : tensor<8x16xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<8x16xf32>) outs(%full : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x16xf32>
+  %e = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "reduction"]}
+       ins(%0 : tensor<8x16xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %0, %sum : tensor<8x16xf32>, tensor<8xf32>
+}
