@@ -38,6 +38,25 @@ def first_reductions(space: IterationSpace, structures: Sequence[OpStructure]) -
     return _connected([s.op for s in first], {s.op: {d for d in alone.loops[s.op] if d is not None} for s in first})
 
 
+def values_again(space: IterationSpace, structures: Sequence[OpStructure]) -> list[ir.Operation]:
+    """The elementwise ops of which the first reductions reduce something, and whose results other ops need again: the
+    last of those that depend on each other.
+    """
+    ops = [s.op for s in structures]
+    first = {op for group in first_reductions(space, structures) for op in group}
+    needed = backward_slice([operand for op in first for operand in op.operands], ops)
+    whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+    shared = [
+        op
+        for op in ops
+        if op in needed
+        and whole <= set(space.loops[op])
+        and any(use.owner.operation not in needed | first for result in op.results for use in result.uses)
+    ]
+    before = {earlier for op in shared for earlier in backward_slice(list(op.operands), ops)}
+    return [op for op in shared if op not in before]
+
+
 def reduced_values(structures: Sequence[OpStructure], returned: Sequence[ir.Value]) -> list[ir.Operation]:
     """The elementwise ops whose results are returned, and those whose results are reduced that need more than these,
     where reductions are the last ops of a kernel.

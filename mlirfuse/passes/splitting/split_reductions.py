@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, prod
@@ -23,13 +23,24 @@ from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passes.kernels.host import launch_in, launches, to_be_split
-from mlirfuse.passes.splitting.kernel_split import KernelSplit, first_reductions, reduced_values, what_is_given
+from mlirfuse.passes.splitting.kernel_split import (
+    KernelSplit,
+    first_reductions,
+    reduced_values,
+    values_again,
+    what_is_given,
+)
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
+
+
+Way = Callable[[ir.Operation, ir.Operation], KernelSplit]
+"""How a launch and its kernel are split."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ class FuseSplitReductions(Pass):
     Requires kernels on tensors, called by a host function. A block, or a cluster of blocks, that reduces what the
     kernel needs again reads it once. Where so much is reduced that few blocks do all the work, the whole grid reduces
     it faster in a kernel of its own, and another kernel reads the data again. Both kernels compute elementwise ops that
-    both need. What is left is split again where that is faster still; ops that only the reductions had loops in common
+    both need; or a kernel stores what these compute, and another one does the rest, where that is faster, as it is with
+    windows of many elements. What is left is split again where that is faster still; ops that only the reductions had loops in common
     with get kernels of their own. Declines where a schedule is given, and where one kernel is predicted to take no
     longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known at run time only. A kernel for
     which there is no schedule is split in any case, and so is one that `fuse.split_kernels` names: the assembler has
@@ -74,49 +86,74 @@ class FuseSplitReductions(Pass):
                     (first, *_), call = KernelSplit(call, kernel, [values], "values").split()
                     FuseHintExtents().run(module, Remarks())
                     remarks.applied(self, f"{symbol(first)} stores what {symbol(kernel)} reduces", kernel)
-                while (reason := _obstacle(host, kernel) or self._loss(module, host, kernel, asked)) is None:
+                while not isinstance(way := _obstacle(host, kernel) or self._way(module, host, kernel, asked), str):
                     asked.discard(symbol(kernel))
-                    firsts, call = _split_of(call, kernel).split()  # what is left may be split again
+                    firsts, call = way(call, kernel).split()  # what is left may be split again
                     FuseHintExtents().run(module, Remarks())
                     for first in firsts:
                         uses = any(op.name == "linalg.generic" and reduces(op) for op in body(first))
-                        how = "reduces what {} uses" if uses else "has no loops in common with {}"
+                        how = "has no loops in common with {}"
+                        if way == _values_of:
+                            how = "stores what {} needs twice"
+                        elif uses:
+                            how = "reduces what {} uses"
                         remarks.applied(self, f"{symbol(first)} {how.format(symbol(kernel))}", kernel)
-                remarks.declined(self, reason, kernel)
+                remarks.declined(self, way, kernel)
 
-    def _loss(
-        self, module: ir.Operation, host: ir.Operation, kernel: ir.Operation, asked: Collection[str]
-    ) -> str | None:
-        """Why a kernel should not be two, or None."""
+    def _way(self, module: ir.Operation, host: ir.Operation, kernel: ir.Operation, asked: Collection[str]) -> Way | str:
+        """How a kernel should be split, or why it should not."""
+        if self.always:
+            return _reductions_of
         target = target_of_module(module)
         machine = machine_of(target, device_of_module(module))
-        together = inf
-        if not self.always and symbol(kernel) not in asked:
-            with suppress(ScheduleError):  # no schedule fits the kernel whole
+        together, least, stored = inf, 0.0, 0
+        with suppress(ScheduleError):  # no schedule fits the kernel whole
+            least, stored = _least_microseconds(kernel, machine), _stored_bytes(kernel)
+            if symbol(kernel) not in asked:
                 together = _microseconds(kernel, target, machine)
-            least = _least_microseconds(kernel, machine)
-            if together <= least:
-                return f"one kernel is predicted to take {together:.1f} us, what two move {least:.1f} us"
-        copy = module.clone(ip=False)
+        if together <= least:
+            return f"one kernel is predicted to take {together:.1f} us, what two move {least:.1f} us"
+        ways: list[Way] = [_reductions_of]
+        if stored and together > least + 2e6 * stored / machine.dram_bandwidth:
+            ways.append(_values_of)
+        times = [_apart(module, host, kernel, way, together, target, machine) for way in ways]
+        reasons = [each for each in times if isinstance(each, str)]
+        if len(reasons) == len(ways):
+            return reasons[0]
+        known = [inf if isinstance(each, str) else each for each in times]
+        if min(known) * RESOLUTION >= together:
+            return f"one kernel is predicted to take {together:.1f} us, two {min(known):.1f} us"
+        return ways[known.index(min(known))]
+
+
+def _apart(
+    module: ir.Operation,
+    host: ir.Operation,
+    kernel: ir.Operation,
+    way: Way,
+    together: float,
+    target: Target,
+    machine: MachineModel,
+) -> float | str:
+    """Microseconds of the kernels of a split, without what is left where that has to be split again; or why there is
+    none.
+    """
+    copy = module.clone(ip=False)
+    try:
+        same, call, second = launch_in(copy, host, kernel)
+        firsts, _ = way(call, second).split()
+        FuseHintExtents().run(copy, Remarks())  # what is left reads results that have no hints yet
+        apart = sum(_microseconds(first, target, machine) for first in firsts)
         try:
-            same, call, second = launch_in(copy, host, kernel)
-            firsts, _ = _split_of(call, second).split()
-            if self.always or symbol(kernel) in asked:
-                return None
-            FuseHintExtents().run(copy, Remarks())  # what is left reads results that have no hints yet
-            apart = sum(_microseconds(first, target, machine) for first in firsts)
-            if together == inf and _obstacle(same, second) is None:
-                return None  # what is left may be split again, so that it need not have a schedule
             apart += _microseconds(second, target, machine)
-            if together < inf:
-                apart = least_of_two(kernel, second, apart, target, machine)
-        except (PassError, ScheduleError) as error:
-            return f"its reductions are no kernel of their own: {error.message}"
-        finally:
-            erase(copy)
-        if apart * RESOLUTION >= together:
-            return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
-        return None
+        except ScheduleError:
+            if together < inf or way == _values_of or _obstacle(same, second) is not None:
+                raise
+        return least_of_two(kernel, second, apart, target, machine) if together < inf else apart
+    except (PassError, ScheduleError) as error:
+        return f"its reductions are no kernel of their own: {error.message}"
+    finally:
+        erase(copy)
 
 
 def _asked(host: ir.Operation) -> set[str]:
@@ -135,9 +172,27 @@ def _last_reduced(host: ir.Operation, kernel: ir.Operation) -> list[ir.Operation
     return reduced_values(structures, list(body(kernel)[-1].operands))
 
 
-def _split_of(call: ir.Operation, kernel: ir.Operation) -> KernelSplit:
+def _reductions_of(call: ir.Operation, kernel: ir.Operation) -> KernelSplit:
     """The split of a kernel behind its first reductions."""
     return KernelSplit(call, kernel, first_reductions(*kernel_space(kernel)))
+
+
+def _values_of(call: ir.Operation, kernel: ir.Operation) -> KernelSplit:
+    """The split of a kernel behind what its first reductions and the rest both need."""
+    return KernelSplit(call, kernel, [values_again(*kernel_space(kernel))], "values")
+
+
+def _stored_bytes(kernel: ir.Operation) -> int:
+    """Bytes of what the first reductions and the rest of a kernel both need."""
+    values = [result for op in values_again(*kernel_space(kernel)) for result in op.results]
+    return _elements(kernel) * sum(element_bytes(value.type) for value in values)
+
+
+def _elements(kernel: ir.Operation) -> int:
+    """Elements of a kernel's space, with large numbers for extents that are known at run time only."""
+    problem = kernel_problem(kernel)
+    assert isinstance(problem, Problem)  # no contraction
+    return prod(extent or 1 for extent in with_extents(problem).extents)
 
 
 def _obstacle(host: ir.Operation, kernel: ir.Operation) -> str | None:
