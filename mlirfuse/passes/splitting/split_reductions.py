@@ -38,7 +38,6 @@ from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
 
-
 Way = Callable[[ir.Operation, ir.Operation], KernelSplit]
 """How a launch and its kernel are split."""
 
@@ -51,9 +50,10 @@ class FuseSplitReductions(Pass):
     kernel needs again reads it once. Where so much is reduced that few blocks do all the work, the whole grid reduces
     it faster in a kernel of its own, and another kernel reads the data again. Both kernels compute elementwise ops that
     both need; or a kernel stores what these compute, and another one does the rest, where that is faster, as it is with
-    windows of many elements. What is left is split again where that is faster still; ops that only the reductions had loops in common
-    with get kernels of their own. Declines where a schedule is given, and where one kernel is predicted to take no
-    longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known at run time only. A kernel for
+    windows of many elements. What is left is split again where that is faster still; ops that only the reductions had
+    loops in common with get kernels of their own. Declines where a schedule is given, and where one kernel is predicted
+    to take no longer (`mlirfuse/schedule/predict`), with large numbers for extents that are known at run time only. A
+    kernel for
     which there is no schedule is split in any case, and so is one that `fuse.split_kernels` names: the assembler has
     shown that it spills with all fast schedules. Where nothing waits for the reductions of such a kernel, what they
     reduce is stored by one kernel, and reduced by another.
