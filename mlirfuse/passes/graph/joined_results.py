@@ -11,8 +11,7 @@ from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import RESHAPES
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of
-from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.support.dtypes import bytes_of, from_mlir
+from mlirfuse.support.dtypes import bytes_of
 from mlirfuse.support.rewriting import defining_op
 
 
@@ -25,9 +24,7 @@ class JoinedResults:
     def have(self, view: ir.Operation) -> bool:
         """Whether a view of a computed value is only selected from, beside views of others, for what is a result.
 
-        The parts have one shape, whose last dimension has runs of an access of 16 bytes at least in the whole, or has
-        one element, beside which those of the other parts are; and they are computed from something in common, so that
-        one kernel makes them all.
+        The parts have one shape, and are computed from something in common, so that one kernel makes them all.
         """
         users = {use.owner.operation for use in view.results[0].uses}
         if len(users) != 1:
@@ -45,17 +42,14 @@ def _joins_results(join: ir.Operation) -> bool:
 
 
 def parts_of_result(join: ir.Operation) -> list[ir.Value]:
-    """The values of one shape that an op joins to what is a result, in runs of an access of 16 bytes at least, or
-    element by element; none for another op. A result may be read by others where that takes fewer reads.
+    """The values of one shape that an op joins to what is a result; none for another op. A result may be read by others
+    where that takes fewer reads.
     """
     makers = [maker for operand in join.operands if (maker := defining_op(operand)) is not None]
     views = [maker for maker in makers if maker.name == DEFINITION.full_name and not gather_of(maker.attributes).inside]
     parts = list(dict.fromkeys(view.operands[0] for view in views))
     shapes = {tuple(ir.RankedTensorType(part.type).shape) for part in parts}
     if len(parts) < 2 or len(shapes) > 1:
-        return []
-    type_ = ir.RankedTensorType(parts[0].type)
-    if not interleave(parts) and type_.shape[-1] * from_mlir(type_.element_type).bytes < WIDEST_ACCESS:
         return []
     (result,) = join.results
     return parts if is_result(result) or (_is_returned(result) and _saves_reads(parts, result)) else []

@@ -22,7 +22,6 @@ from mlirfuse.passes.kernels.collapse_dims import expanded_value
 from mlirfuse.passes.kernels.host import order_host_ops
 from mlirfuse.passes.kernels.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.scattered_kernel import UnfitError
-from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.reshapes import reassociation
@@ -256,14 +255,11 @@ def _computed(value: ir.Value, ops: tuple[ir.Operation, ...]) -> ir.Value:
 
 
 def _misfit(kernel: ir.Operation) -> str | None:
-    """Why runs of a kernel's scattered results are too short, or None."""
+    """Why a kernel's results should not be scattered, or None."""
     for value in body(kernel)[-1].operands:
         op = scatter_of(value)
         if op is None or interleaved_step(op) is not None:
             continue
-        size = bytes_in_order(op)
-        if size is None:
+        if bytes_in_order(op) is None:
             return "neighbours in its results are apart in the whole"
-        if size < WIDEST_ACCESS:
-            return f"its parts are runs of {size} bytes, less than an access of {WIDEST_ACCESS}"
     return None

@@ -27,9 +27,9 @@ class FuseScatterParts(Pass):
     a cast, in another order of dimensions. The first one then computes the function of each of its results, and a
     `fuse.scatter` puts these where they belong. The pass declines where parts have other shapes, or come from
     elsewhere; where the second kernel computes with more than the parts; where the first one computes a matrix product,
-    or the parts of fewer dimensions than it has; and where neighbours of a part are apart in the whole, or its runs of
-    contiguous elements are shorter than an access of 16 bytes; but for interleaved parts, whose neighbours a thread
-    stores together (`fuse-merge-stores`). Where fusion is off, only kernels of one operation are fused.
+    or the parts of fewer dimensions than it has; and where neighbours of a part are apart in the whole, but for
+    interleaved parts, whose neighbours a thread stores together (`fuse-merge-stores`). Where fusion is off, only
+    kernels of one operation are fused.
 
     ```mlir
     %0:2 = call @f_0(%x) : (...) -> (tensor<64x32xf32>, tensor<64x32xf32>)

@@ -138,8 +138,17 @@ def parts_and_mean(x: Any) -> Any:
     return mf.astype(y, mf.float16), mf.mean(y), mf.concat([y, -y, y], axis=-1)
 
 
+def frequencies(xp: Any, join: Any, x: Any) -> Any:
+    """Points, and the sines and cosines of their multiples: runs of three elements."""
+    parts = [x]
+    for k in range(3):
+        parts += [xp.sin(x * 2.0**k), xp.cos(x * 2.0**k)]
+    return join(parts, axis=-1)
+
+
 JOINED_RESULTS: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "rotary": (rotary, ((2, 5, 3, 64), (5, 1, 32), (5, 1, 32))),
+    "frequencies": (frequencies, ((5, 7, 3),)),
     "short halves": (rotary, ((3, 4, 1, 8), (4, 1, 4), (4, 1, 4))),
     "odd halves": (rotary, ((3, 4, 1, 34), (4, 1, 17), (4, 1, 17))),
     "turned": (turned, ((2, 5, 3, 64), (5, 1, 64), (5, 1, 64))),
