@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import ClassVar
 
 from mlir import ir
@@ -12,12 +13,18 @@ from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
+from mlirfuse.analysis.memory.host_views import viewed
+from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import STORED
+from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.machine.lookup import machine_of
+from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.graph.sliced_ops import is_elementwise
 from mlirfuse.passes.trials.trial import compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
-from mlirfuse.support.rewriting import defining_op
+from mlirfuse.support.rewriting import defining_op, read_values
 
 
 @dataclass(frozen=True)
@@ -26,10 +33,12 @@ class FuseStoreOperands(Pass):
 
     Requires functions of tensor ops. Of all pairs of rows of two arrays, a kernel computes what depends on one row
     alone again for each tile of pairs: the logarithms of two lists of distributions, for one, of which divergences take
-    differences. Stored by a kernel of their own they are computed once, and loaded in place of what they are computed
-    of. An op is marked with the elementwise ops that it alone needs, if together they take more instructions than a
-    load, and an op reads its result all of whose operands lack one of its loops. Both forms, with the ops before and
-    behind, are scheduled on trial.
+    differences. So does a kernel with the sines of one row of angles by which it multiplies all rows of an array.
+    Stored by a kernel of their own they are computed once, and loaded in place of what they are computed of. An op is
+    marked with the elementwise ops that it alone needs, if together they take more instructions than a load, and an op
+    reads its result all of whose operands lack one of its loops; or of which this one does, where it is computed of
+    arguments alone and computing it again takes longer than a launch. Both forms, with the ops before and behind, are
+    scheduled on trial.
 
     ```mlir
     %l = linalg.generic ... ins(%p : tensor<512x1000xf32>) ... { ... math.log ... } -> tensor<512x1000xf32>
@@ -51,13 +60,14 @@ class FuseStoreOperands(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Marks ops of the `builtin.module` in place."""
+        machine = machine_of(target_of_module(module), device_of_module(module))
         for function in host_functions(module):
-            found = _groups(function)
+            found = _groups(function, machine)
             if not found:
-                remarks.declined(self, "no pairs share what takes longer to compute than to load", function)
+                remarks.declined(self, "no iterations share what takes longer to compute than to load", function)
             for group in found:
                 first = next(op for op in body(function) if op in group)
-                times = f"{len(group)} op(s) on single elements of pairs"
+                times = f"{len(group)} op(s) on what iterations share"
                 if not self.always:
                     trial = compare(module, function, surrounded(function, group), partial(_mark_copies, group))
                     times += (
@@ -70,15 +80,20 @@ class FuseStoreOperands(Pass):
                 _mark(group)
 
 
-def _groups(function: ir.Operation) -> list[set[ir.Operation]]:
+def _groups(function: ir.Operation, machine: MachineModel) -> list[set[ir.Operation]]:
     """The ops to store: those together whose results reach one op."""
     groups: list[tuple[set[ir.Operation], set[ir.Operation]]] = []
     for op in body(function):
         structure = structure_of(op) if op.name == "linalg.generic" else None
-        if structure is None or product_of(structure) is not None or not _is_of_pairs(structure):
+        if structure is None or product_of(structure) is not None:
             continue  # what a product's operands are computed in, `fuse-prologues` decides
-        made = {maker for value in structure.operands if (maker := defining_op(value)) is not None}
-        stored = set().union(*(_computed(function, maker) for maker in made if is_elementwise(maker)))
+        shared, whole, elements = _shared_operands(structure)
+        stored: set[ir.Operation] = set()
+        for maker in {maker for value in shared if (maker := defining_op(value)) is not None and is_elementwise(maker)}:
+            own = _computed(function, maker)
+            if whole and not (_is_of_arguments(own) and _again(own, elements, machine) > machine.next_launch):
+                continue
+            stored |= own
         if stored:
             reached = {op, *needing([op])}
             joined = [group for group in groups if not group[1].isdisjoint(reached)]
@@ -87,18 +102,31 @@ def _groups(function: ir.Operation) -> list[set[ir.Operation]]:
     return [stored for stored, _ in groups]
 
 
-def _is_of_pairs(structure: OpStructure) -> bool:
-    """Whether an op has loops that reads of single arrays lack, all of these."""
+def _shared_operands(structure: OpStructure) -> tuple[list[ir.Value], bool, int]:
+    """The operands of an op that lack one of its loops, whether any other operand has all of them, and its elements."""
     inputs = [
-        (axes, extents)
+        (value, axes, extents)
         for value, axes, extents in zip(
             structure.operands, structure.operand_axes, structure.operand_extents, strict=True
         )
         if axes and not is_constant(value)
     ]
-    extents = {loop: n for axes, sizes in inputs for loop, n in zip(axes, sizes, strict=True) if loop is not None}
-    whole = {loop for loop, n in extents.items() if n != 1}
-    return len(inputs) > 1 and all(not whole <= set(axes) for axes, _ in inputs)
+    extents = {loop: n for _, axes, sizes in inputs for loop, n in zip(axes, sizes, strict=True) if loop is not None}
+    loops = {loop for loop, n in extents.items() if n != 1}
+    shared = [value for value, axes, _ in inputs if not loops <= set(axes)]
+    elements = prod(UNKNOWN_EXTENT if n is None else n for n in extents.values())
+    return (shared if len(inputs) > 1 else []), len(shared) < len(inputs), elements
+
+
+def _is_of_arguments(ops: set[ir.Operation]) -> bool:
+    """Whether ops read nothing but each other, arguments of the function and views of these, and constants."""
+    makers = (defining_op(viewed(value)) for op in ops for value in read_values(op))
+    return all(maker is None or maker in ops or maker.name in CHEAP_OPS for maker in makers)
+
+
+def _again(ops: set[ir.Operation], elements: int, machine: MachineModel) -> float:
+    """Seconds in which ops are computed for each of so many elements, rather than loaded."""
+    return elements * (_instructions(ops) - ACCESS_INSTRUCTIONS) / (machine.issue_per_sm * machine.sms)
 
 
 def _computed(function: ir.Operation, maker: ir.Operation) -> set[ir.Operation]:
@@ -108,9 +136,13 @@ def _computed(function: ir.Operation, maker: ir.Operation) -> set[ir.Operation]:
         users = {use.owner.operation for result in op.results for use in result.uses}
         if is_elementwise(op) and users and users <= found:
             found.add(op)
-    counts = [instructions_of(op) for op in found]
-    total = sum(count.plain + SPECIAL_INSTRUCTIONS * count.special for count in counts)
-    return found if total > ACCESS_INSTRUCTIONS else set()
+    return found if _instructions(found) > ACCESS_INSTRUCTIONS else set()
+
+
+def _instructions(ops: set[ir.Operation]) -> float:
+    """Instructions of an element of ops together, those of special-function units at their price."""
+    counts = [instructions_of(op) for op in ops]
+    return sum(count.plain + SPECIAL_INSTRUCTIONS * count.special for count in counts)
 
 
 def _mark(ops: set[ir.Operation]) -> None:

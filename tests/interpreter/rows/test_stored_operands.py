@@ -55,3 +55,23 @@ def test_stored(name: str, rows: str) -> None:
     expected = form(np, *(a.astype(np.float64) for a in arrays))
     for one, right in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
         np.testing.assert_array_equal(np.asarray(one, np.float64), right)
+
+
+def test_rows_share_what_a_row_is_multiplied_by() -> None:
+    """The functions of one row of angles are computed once, by a kernel in front."""
+
+    def shared(x: Any, angles: Any) -> Any:
+        weights = angles
+        for _ in range(6):
+            weights = mf.cos(mf.sin(weights))
+        return mf.sum(x * weights, axis=1)
+
+    rng = np.random.default_rng(0)
+    x, angles = (rng.standard_normal(shape).astype(np.float32) for shape in ((6000, 365), (365,)))
+    module = module_at("gpu", shared, [mf.TensorSpec(each.shape, "float32") for each in (x, angles)])
+    assert str(module).count("gpu.func @") == 2
+    (found,) = interpreter.run(module, "shared", [x, angles])
+    weights = angles.astype(np.float64)
+    for _ in range(6):
+        weights = np.cos(np.sin(weights))
+    np.testing.assert_allclose(found, x @ weights, rtol=1e-4, atol=1e-4)

@@ -21,7 +21,7 @@
 // KERNELS: %[[P:.*]] = call @divergences_0(
 // KERNELS: %[[Q:.*]] = call @divergences_1(
 // KERNELS: call @divergences_2(%[[P]], %[[Q]])
-// REMARK: fuse-store-operands: applied: 3 op(s) on single elements of pairs are predicted to take {{.*}} us stored, {{.*}} us where they are read
+// REMARK: fuse-store-operands: applied: 3 op(s) on what iterations share are predicted to take {{.*}} us stored, {{.*}} us where they are read
 func.func @divergences(%p: tensor<512x1000xf32>, %q: tensor<512x1000xf32>) -> tensor<512x512xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<512x1000xf32>
@@ -75,7 +75,7 @@ func.func @divergences(%p: tensor<512x1000xf32>, %q: tensor<512x1000xf32>) -> te
 // ALWAYS: linalg.generic {{.*}} attrs = {fuse.stored}
 // ALWAYS: math.sqrt
 // ALWAYS-NOT: fuse.stored
-// REMARK: fuse-store-operands: declined: 1 op(s) on single elements of pairs are predicted to take {{.*}} us stored, {{.*}} us where they are read
+// REMARK: fuse-store-operands: declined: 1 op(s) on what iterations share are predicted to take {{.*}} us stored, {{.*}} us where they are read
 func.func @few(%x: tensor<8xf32>, %y: tensor<16xf32>) -> tensor<8x16xf32> {
   %e = tensor.empty() : tensor<8xf32>
   %r = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
@@ -104,7 +104,7 @@ func.func @few(%x: tensor<8xf32>, %y: tensor<16xf32>) -> tensor<8x16xf32> {
 // CHECK-NOT: fuse.stored
 // ALWAYS-LABEL: func.func @scaled
 // ALWAYS-NOT: fuse.stored
-// REMARK: fuse-store-operands: declined: no pairs share what takes longer to compute than to load
+// REMARK: fuse-store-operands: declined: no iterations share what takes longer to compute than to load
 func.func @scaled(%x: tensor<512x512xf32>, %s: tensor<512xf32>, %t: tensor<512xf32>) -> (tensor<512x512xf32>, tensor<512x512xf32>) {
   %e = tensor.empty() : tensor<512xf32>
   %r = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
@@ -146,7 +146,7 @@ func.func @scaled(%x: tensor<512x512xf32>, %s: tensor<512xf32>, %t: tensor<512xf
 // CHECK-NOT: fuse.stored
 // ALWAYS-LABEL: func.func @product
 // ALWAYS-NOT: fuse.stored
-// REMARK: fuse-store-operands: declined: no pairs share what takes longer to compute than to load
+// REMARK: fuse-store-operands: declined: no iterations share what takes longer to compute than to load
 func.func @product(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>) -> tensor<512x512xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<512x512xf32>
@@ -165,4 +165,56 @@ func.func @product(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>) -> tensor<5
     linalg.yield %s : f32
   } -> tensor<512x512xf32>
   return %p : tensor<512x512xf32>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+#one = affine_map<(j) -> (j)>
+// The cosines of one row are computed once for all rows, of which there are many: fewer take less time than a launch.
+// ALWAYS-LABEL: func.func @many
+// CHECK-LABEL: func.func @many
+// CHECK: linalg.generic {{.*}} attrs = {fuse.stored}
+// CHECK: math.cos
+// CHECK: arith.mulf
+// CHECK-LABEL: func.func @few
+// CHECK-NOT: fuse.stored
+// REMARK: fuse-store-operands: applied: 1 op(s) on what iterations share are predicted to take {{.*}} us stored, {{.*}} us where they are read
+// REMARK: fuse-store-operands: declined: no iterations share what takes longer to compute than to load
+func.func @many(%x: tensor<100000x365xf32>, %a: tensor<365xf32>) -> tensor<100000x365xf32> {
+  %e = tensor.empty() : tensor<365xf32>
+  %c = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]} ins(%a : tensor<365xf32>) outs(%e : tensor<365xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.cos %in : f32
+    %1 = math.sin %0 : f32
+    %2 = math.cos %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<365xf32>
+  %f = tensor.empty() : tensor<100000x365xf32>
+  %y = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %c : tensor<100000x365xf32>, tensor<365xf32>) outs(%f : tensor<100000x365xf32>) {
+  ^bb0(%in: f32, %w: f32, %out: f32):
+    %0 = arith.mulf %in, %w : f32
+    linalg.yield %0 : f32
+  } -> tensor<100000x365xf32>
+  return %y : tensor<100000x365xf32>
+}
+func.func @few(%x: tensor<10x365xf32>, %a: tensor<365xf32>) -> tensor<10x365xf32> {
+  %e = tensor.empty() : tensor<365xf32>
+  %c = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]} ins(%a : tensor<365xf32>) outs(%e : tensor<365xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.cos %in : f32
+    %1 = math.sin %0 : f32
+    %2 = math.cos %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<365xf32>
+  %f = tensor.empty() : tensor<10x365xf32>
+  %y = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %c : tensor<10x365xf32>, tensor<365xf32>) outs(%f : tensor<10x365xf32>) {
+  ^bb0(%in: f32, %w: f32, %out: f32):
+    %0 = arith.mulf %in, %w : f32
+    linalg.yield %0 : f32
+  } -> tensor<10x365xf32>
+  return %y : tensor<10x365xf32>
 }
