@@ -10,7 +10,7 @@ COPIED = declare(
     ("linalg.generic",),
     "On an elementwise op that yields its inputs: the result of the host function that it writes to memory of its own,"
     " or -1 for the source of a reshape and the parts of a joined result. Without it, the host would make a view.",
-    set_by="passes/graph/copies",
+    set_by="passes/views/copies",
     read_by="analysis/memory/host_views",
 )
 COPIED_RESULTS = declare(

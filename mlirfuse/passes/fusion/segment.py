@@ -210,7 +210,7 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
             raise PassError(
                 "a kernel is passed the source of a gathered view, and this one's is a gathered view itself",
                 where=first,
-                hint="make one view of the two (passes/graph/compose_gathers.py), or copy the first",
+                hint="make one view of the two (passes/gathers/compose_gathers.py), or copy the first",
             )
         source = _input_attributes(owner.operands[0], attributes)
         return view_attributes(gather_of(owner.attributes), ir.RankedTensorType(owner.operands[0].type), source)

@@ -14,9 +14,9 @@ from mlirfuse.analysis.memory.host_views import layout_of
 from mlirfuse.analysis.memory.shared_arrays import is_part_of_access
 from mlirfuse.dialect.attributes import ALIGN, LAUNCH, STRIDES
 from mlirfuse.dialect.flat_attribute import FLAT
-from mlirfuse.passes.graph.sliced_ops import SLICE, Range, ranges_of
 from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, collapsed_type
 from mlirfuse.passes.kernels.host import callee, calls
+from mlirfuse.passes.slices.sliced_ops import SLICE, Range, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.reshapes import reassociation

@@ -1,1 +1,1 @@
-"""Passes on the traced function before it has kernels: views, casts, multiply-adds."""
+"""Passes on ops of the traced function: casts, multiply-adds, sums and the dimensions of products."""

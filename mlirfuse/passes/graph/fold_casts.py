@@ -14,8 +14,8 @@ from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.segments.operations import operation_of, separated
-from mlirfuse.passes.graph.producer_composition import compose_producer
 from mlirfuse.passes.graph.rounding import peel_rounding
+from mlirfuse.passes.views.producer_composition import compose_producer
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, erase_dead
 

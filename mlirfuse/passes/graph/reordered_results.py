@@ -11,7 +11,7 @@ from mlirfuse.analysis.loops.maps import projected_axes
 from mlirfuse.analysis.loops.structure import reduces
 from mlirfuse.analysis.memory.host_views import is_diagonal
 from mlirfuse.dialect.copies import COPIED
-from mlirfuse.passes.graph.views import compose_transposes, fold_views
+from mlirfuse.passes.views.views import compose_transposes, fold_views
 from mlirfuse.support.rewriting import copy_body, defining_op, erase, erase_dead
 
 Axes = Sequence[int | None]

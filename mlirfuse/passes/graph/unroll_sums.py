@@ -16,7 +16,7 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.graph.gathered_ops import is_whole_selection
+from mlirfuse.passes.gathers.gathered_ops import is_whole_selection
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.affine_expressions import coefficients, substituted, used_dims
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead

@@ -17,10 +17,10 @@ from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.fusion.permuted_product import microseconds
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.graph.collapse_contractions import FuseCollapseContractions
-from mlirfuse.passes.graph.copy_reshaped import FuseCopyReshaped
 from mlirfuse.passes.groups.grouped_sum import RESULT, arrays, cast_of
 from mlirfuse.passes.kernels.collapse_dims import FuseCollapseDims
 from mlirfuse.passes.kernels.scatter_results import FuseScatterResults
+from mlirfuse.passes.views.copy_reshaped import FuseCopyReshaped
 from mlirfuse.passmanager.base import Remarks
 from mlirfuse.schedule.contractions.step_times import BURST
 from mlirfuse.schedule.predict.work import US

@@ -14,7 +14,7 @@ from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import extents_of
 from mlirfuse.dialect.attributes import OPERATION
-from mlirfuse.passes.graph.sliced_ops import SlicedOps, Value, behind, is_elementwise, is_reshape, readers, slice_of
+from mlirfuse.passes.slices.sliced_ops import SlicedOps, Value, behind, is_elementwise, is_reshape, readers, slice_of
 from mlirfuse.passes.trials.trial import compare
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase_dead

@@ -19,7 +19,7 @@ from mlirfuse.dialect.attributes import STORED
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.passes.graph.sliced_ops import is_elementwise
+from mlirfuse.passes.slices.sliced_ops import is_elementwise
 from mlirfuse.passes.trials.trial import compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT

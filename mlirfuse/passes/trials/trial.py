@@ -24,9 +24,9 @@ from mlirfuse.passes.fusion.prologues import FusePrologues
 from mlirfuse.passes.fusion.recompute import FuseRecompute
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
-from mlirfuse.passes.graph.copy_reshaped import FuseCopyReshaped
-from mlirfuse.passes.graph.sliced_ops import behind, is_elementwise
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
+from mlirfuse.passes.slices.sliced_ops import behind, is_elementwise
+from mlirfuse.passes.views.copy_reshaped import FuseCopyReshaped
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT

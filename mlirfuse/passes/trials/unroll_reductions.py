@@ -18,7 +18,7 @@ from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import PassError
-from mlirfuse.passes.graph.sliced_ops import Range, SlicedOps, is_elementwise
+from mlirfuse.passes.slices.sliced_ops import Range, SlicedOps, is_elementwise
 from mlirfuse.passes.trials.trial import compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead, ops_named

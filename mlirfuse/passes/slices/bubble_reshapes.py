@@ -13,7 +13,7 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.memory.host_views import extents_of
-from mlirfuse.passes.graph.sliced_ops import SLICE, SlicedOps, Value, is_elementwise, ranges_of
+from mlirfuse.passes.slices.sliced_ops import SLICE, SlicedOps, Value, is_elementwise, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import copy_body, defining_op, erase_dead

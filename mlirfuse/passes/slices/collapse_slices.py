@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.memory.host_views import extents_of, layout_of
 from mlirfuse.analysis.memory.shared_arrays import is_part_of_access
 from mlirfuse.dialect.attributes import STRIDES
-from mlirfuse.passes.graph.sliced_ops import SLICE, Range, ranges_of
+from mlirfuse.passes.slices.sliced_ops import SLICE, Range, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase_dead
 from mlirfuse.tiling.tiles import index

@@ -15,7 +15,7 @@ from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import PassError
-from mlirfuse.passes.graph.sliced_ops import Range, Ranges, SlicedOps, behind, is_elementwise, slices_of
+from mlirfuse.passes.slices.sliced_ops import Range, Ranges, SlicedOps, behind, is_elementwise, slices_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import clone, erase, erase_dead
 

@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.dialect.copies import COPIED_RESULTS
-from mlirfuse.passes.graph.copies import copied
+from mlirfuse.passes.views.copies import copied
 from mlirfuse.passmanager.base import Pass, Remarks
 
 

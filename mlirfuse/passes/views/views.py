@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import is_unit_reshape
 from mlirfuse.analysis.memory.host_views import is_diagonal, rearranged_axes
-from mlirfuse.passes.graph.producer_composition import compose_producer
+from mlirfuse.passes.views.producer_composition import compose_producer
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase_dead
 

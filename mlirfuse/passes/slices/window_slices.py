@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import argument_attributes, body, host_functions
 from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.dialect.attributes import OPERATION, STRIDES
 from mlirfuse.dialect.gathered_view import gathered_view
-from mlirfuse.passes.graph.sliced_ops import SLICE, Range, gather_of_ranges, slices_of
+from mlirfuse.passes.slices.sliced_ops import SLICE, Range, gather_of_ranges, slices_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase
 

@@ -17,7 +17,7 @@ from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.passes.graph.sliced_ops import (
+from mlirfuse.passes.slices.sliced_ops import (
     SLICE,
     Ranges,
     SlicedOps,

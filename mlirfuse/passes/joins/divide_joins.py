@@ -10,9 +10,9 @@ from mlir import ir
 from mlirfuse.analysis.joined_views import joined_views
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.dialect.gathered_view import Gather, gathered_view
-from mlirfuse.passes.graph.joined_results import is_result
-from mlirfuse.passes.graph.joins import joined
-from mlirfuse.passes.graph.sliced_ops import Range, Ranges, SlicedOps, is_elementwise
+from mlirfuse.passes.joins.joined_results import is_result
+from mlirfuse.passes.joins.joins import joined
+from mlirfuse.passes.slices.sliced_ops import Range, Ranges, SlicedOps, is_elementwise
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir

@@ -13,9 +13,9 @@ from mlirfuse.analysis.loops.structure import is_constant, structure_of
 from mlirfuse.analysis.memory.host_views import viewed
 from mlirfuse.dialect.attributes import OPERATION, STORED
 from mlirfuse.dialect.gathered_view import DEFINITION, gather_of, gathered_view
-from mlirfuse.passes.graph.copies import copied_together
-from mlirfuse.passes.graph.joined_results import have_in_common, interleave, is_computed, is_result, parts_of_result
-from mlirfuse.passes.graph.views import fold_views
+from mlirfuse.passes.joins.joined_results import have_in_common, interleave, is_computed, is_result, parts_of_result
+from mlirfuse.passes.views.copies import copied_together
+from mlirfuse.passes.views.views import fold_views
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import defining_op, erase_dead

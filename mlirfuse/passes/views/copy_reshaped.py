@@ -13,8 +13,8 @@ from mlirfuse.analysis.memory.host_views import Layout, is_host_view, view_layou
 from mlirfuse.analysis.segments.segments import needs_memory
 from mlirfuse.dialect.attributes import KERNEL, NAME
 from mlirfuse.dialect.gathered_view import DEFINITION
-from mlirfuse.passes.graph.copies import copied
-from mlirfuse.passes.graph.views import fold_views
+from mlirfuse.passes.views.copies import copied
+from mlirfuse.passes.views.views import fold_views
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.extents import extents_of
 from mlirfuse.support.reshapes import reassociation

@@ -14,7 +14,7 @@ from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of, is_host_view
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.graph.sliced_ops import SLICE, Range, gather_of_ranges, ranges_of
+from mlirfuse.passes.slices.sliced_ops import SLICE, Range, gather_of_ranges, ranges_of
 from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import clone, defining_op, integer_of, nested

@@ -13,7 +13,7 @@ from mlirfuse.analysis.joined_views import are_apart, selected_views
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.gathered_view import gather_of, gathered_view
-from mlirfuse.passes.graph.joins import joined
+from mlirfuse.passes.joins.joins import joined
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.rewriting import defining_op, erase_dead, integer_of, number_of

@@ -20,15 +20,15 @@ from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gather
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.passes.graph.gathered_ops import (
+from mlirfuse.passes.gathers.gathered_ops import (
     GatheredOps,
     Step,
     divides_integers,
     is_whole_selection,
     stays_inside,
 )
-from mlirfuse.passes.graph.joined_results import JoinedResults
-from mlirfuse.passes.graph.sliced_ops import SLICE, ranges_of
+from mlirfuse.passes.joins.joined_results import JoinedResults
+from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS

@@ -1,0 +1,1 @@
+"""Gathered views of computed values: what they are of is computed where it is read."""

@@ -1,0 +1,1 @@
+"""Joined, padded and stacked arrays: flattened, divided, and stored part by part."""

@@ -1,0 +1,1 @@
+"""Slices of computed values, computed of slices."""
