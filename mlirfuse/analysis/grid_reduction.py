@@ -135,12 +135,13 @@ def _choices_of_outer_dims(space: IterationSpace, *, whole_rows: bool) -> list[t
     """The dimensions that a persistent loop may have, the outermost ones first.
 
     Where an extent is dynamic, there is no choice: a tile cannot cover it, and of operands that share no dimension any
-    may come first. Behind the outermost reduced dimension come those of reductions that share none with others.
+    may come first. Behind the outermost reduced dimension come those of reductions that share none with those that do
+    not have them.
     """
     reduced, sets = space.reduced_dims, [dims for dims in space.reduced.values() if dims]
     dynamic = {d for d in reduced if space.extents[d] is None}
     first, *others = [min(dynamic)] if dynamic else sorted(reduced)
-    apart = [d for d in others if all(a == b or not a & b for a in sets if d in a for b in sets)]
+    apart = [d for d in others if all(not a & b for a in sets if d in a for b in sets if d not in b)]
     return list(dict.fromkeys(_outer_dims(space, d, whole_rows=whole_rows) for d in (first, *apart)))
 
 

@@ -21,6 +21,9 @@ from mlirfuse.support.rewriting import erase, number_of
 SCALE = 0.25
 """Brings divisors up to 2^128 to where the special unit's reciprocal is a normal number."""
 
+LARGE = 2.0**100
+"""Subnormal numbers divided by as much are 0, whatever becomes of their last bits."""
+
 
 @dataclass(frozen=True)
 class LowerBoundedDivisions(Pass):
@@ -34,8 +37,8 @@ class LowerBoundedDivisions(Pass):
     r = 1 / s is the unit's reciprocal after a Newton step, which is the steps that ptxas takes too: correctly rounded.
     A power of two over s is the power times r; another quotient is corrected by its remainder (`quotients.py`), and
     correctly rounded for dividends of magnitude 2^-99 and more. Infinities, zeros and NaN are those of IEEE division.
-    Where s may exceed 2^126, x and s are divided by 4 first, which rounds subnormal x to multiples of 2^-147. Where all
-    that is left of the quotient is rounded to half precision, x times the unit's reciprocal suffices.
+    Where s may exceed 2^126, x and s are divided by 4 first if s exceeds 2^100. Where all that is left of the quotient
+    is rounded to half precision, x times the unit's reciprocal suffices.
 
     ```mlir
     %e = math.exp %x : f32
@@ -84,7 +87,9 @@ def _lowered(op: ir.Operation, *, scales: bool) -> ir.Value:
         return nearest if factor == 1.0 else arith.mulf(nearest, constant_like(factor, x.type))
     # Negative: a remainder of 0 then keeps the sign of a zero quotient.
     if scales:
-        minus = constant_like(-SCALE, x.type)
+        # Only large divisors: a subnormal dividend would lose bits, which matter where the divisor is small.
+        is_large = arith.cmpf(arith.CmpFPredicate.OGT, s, constant_like(LARGE, x.type))
+        minus = arith.select(is_large, constant_like(-SCALE, x.type), constant_like(-1.0, x.type))
         scaled, divisor = arith.mulf(x, minus), arith.mulf(s, minus)
     else:
         scaled, divisor = arith.negf(x), arith.negf(s)

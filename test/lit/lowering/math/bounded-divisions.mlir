@@ -124,3 +124,24 @@ gpu.module @nothing {
     gpu.return
   }
 }
+
+// -----
+
+// Dividend and divisor are scaled where the divisor is large: a small one leaves a subnormal dividend its bits.
+gpu.module @any {
+  // CHECK-LABEL: gpu.func @any
+  // CHECK: %[[S:.*]] = arith.maximumf
+  // CHECK: %[[LARGE:.*]] = arith.cmpf ogt, %[[S]], %{{.*}} : f32
+  // CHECK: %[[SCALE:.*]] = arith.select %[[LARGE]], %{{.*}}, %{{.*}} : f32
+  // CHECK-DAG: arith.mulf %{{.*}}, %[[SCALE]] : f32
+  // CHECK-DAG: arith.mulf %[[S]], %[[SCALE]] : f32
+  // CHECK-NOT: arith.divf
+  gpu.func @any(%x: f32, %y: f32, %out: memref<1xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %least = arith.constant 1.0e-5 : f32
+    %s = arith.maximumf %y, %least : f32
+    %q = arith.divf %x, %s : f32
+    memref.store %q, %out[%c0] : memref<1xf32>
+    gpu.return
+  }
+}
