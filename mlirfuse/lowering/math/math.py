@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 from typing import ClassVar
 
 from mlir import ir
@@ -22,9 +22,13 @@ ROOT_SCALE = 2.0**-32
 """Brings the root of a tiny number that was multiplied by its inverse's square back to what it is."""
 
 
+EXTREMES = {"arith.maximumf": "llvm.nvvm.fmax.d", "arith.minimumf": "llvm.nvvm.fmin.d"}
+"""Instructions for doubles, which order zeros by their sign, and leave out NaN."""
+
+
 @dataclass(frozen=True)
 class LowerMath(Pass):
-    """Lowers `math.sqrt` and `math.fma` to intrinsics of LLVM, which the backend rounds correctly.
+    """Lowers `math.sqrt`, `math.fma`, and maxima of doubles, to intrinsics of LLVM, which the backend rounds correctly.
 
     Upstream calls libdevice's `__nv_sqrtf`, which asks `__nvvm_reflect("__CUDA_PREC_SQRT")`; LLVM 22 answers 0
     whatever the module's flags say, and the square root comes out as `sqrt.approx`. The intrinsic gives `sqrt.rn`, and
@@ -38,12 +42,22 @@ class LowerMath(Pass):
     a tile: that took most of the time of compiling a product in float32. Vectors become scalars where the target packs
     two products into an instruction, whose pairs of registers schedules do not count.
 
+    Of maxima and minima in double precision LLVM makes comparisons for zeros and for NaN, as `llvm.maximum` does not
+    say that an instruction orders zeros; `max.f64` does. One comparison is left, for NaN.
+
     ```mlir
     %r = math.sqrt %x : f64
     %p = math.fma %a, %b, %c : vector<4xf32>
     // lower-math
     %r = llvm.call_intrinsic "llvm.sqrt"(%x) : (f64) -> f64
     %p = llvm.intr.fma(%a, %b, %c) : (vector<4xf32>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>
+    ```
+    ```mlir
+    %m = arith.maximumf %a, %b : f64
+    // lower-math
+    %0 = llvm.call_intrinsic "llvm.nvvm.fmax.d"(%a, %b) : (f64, f64) -> f64
+    %1 = arith.cmpf uno, %a, %b : f64
+    %m = arith.select %1, %nan, %0 : f64
     ```
     """
 
@@ -63,6 +77,11 @@ class LowerMath(Pass):
                 _replace(op, _multiply_add_each if apart else _multiply_add)
             if fused:
                 remarks.applied(self, f"{len(fused)} multiply-adds call no library", func)
+            extremes = [op for name in EXTREMES for op in ops_named(func.operation, name) if _is_double(op.results[0])]
+            for op in extremes:
+                _replace(op, _extreme)
+            if extremes:
+                remarks.applied(self, f"{len(extremes)} maxima and minima of doubles are one instruction each", func)
 
 
 def _replace(op: ir.Operation, lowered: Callable[[ir.Operation], ir.Value]) -> None:
@@ -70,6 +89,19 @@ def _replace(op: ir.Operation, lowered: Callable[[ir.Operation], ir.Value]) -> N
         value = lowered(op)
     op.results[0].replace_all_uses_with(value)
     erase(op)
+
+
+def _extreme(op: ir.Operation) -> ir.Value:
+    """The maximum or minimum of two doubles, NaN where one is."""
+    a, b = op.operands
+    name, scalar = EXTREMES[op.name], ir.F64Type.get()
+    found = by_element(lambda x, y: llvm.CallIntrinsicOp(scalar, name, [x, y], [], []).results[0], a, b)
+    unordered = arith.cmpf(arith.CmpFPredicate.UNO, a, b)
+    return arith.select(unordered, constant_like(nan, a.type), found)
+
+
+def _is_double(value: ir.Value) -> bool:
+    return isinstance(element_type(value.type), ir.F64Type)
 
 
 def _root(op: ir.Operation) -> ir.Value:

@@ -108,3 +108,14 @@ def test_integers_are_divided_by_any_number(dtype: str) -> None:
     expected = (a // b, a % b, b != 0, (a == limits.min) & (b == -1), np.remainder(np.array(3, dtype), b))
     for result, wanted in zip(results, expected, strict=True):
         np.testing.assert_array_equal(to_numpy(result), wanted)
+
+
+def test_extremes_of_doubles() -> None:
+    """NaN wherever one is, and zeros by their sign."""
+    numbers = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e308])
+    a, b = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    most, least = mf.fuse(lambda a, b: (mf.maximum(a, b), mf.minimum(a, b)))(cupy.asarray(a), cupy.asarray(b))
+    for found, expected, sign in ((most, np.maximum(a, b), False), (least, np.minimum(a, b), True)):
+        np.testing.assert_array_equal(found.get(), expected)
+        zeros = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+        assert (np.signbit(found.get()[zeros]) == sign).all()

@@ -85,3 +85,30 @@ gpu.module @products {
     gpu.return
   }
 }
+
+gpu.module @extremes {
+  // Of doubles, one instruction and a comparison for NaN; of single precision `max.NaN` needs none.
+  // CHECK-LABEL: gpu.func @extremes
+  // CHECK: %[[MOST:.*]] = llvm.call_intrinsic "llvm.nvvm.fmax.d"(%[[A:.*]], %[[B:.*]]) : (f64, f64) -> f64
+  // CHECK: %[[NONE:.*]] = arith.cmpf uno, %[[A]], %[[B]] : f64
+  // CHECK: arith.select %[[NONE]], %{{.*}}, %[[MOST]] : f64
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.fmin.d"
+  // CHECK: arith.maximumf %{{.*}} : f32
+  // PTX-LABEL: .entry extremes(
+  // PTX: max.f64
+  // PTX: min.f64
+  gpu.func @extremes(%x: memref<64xf64>, %y: memref<64xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %zero = arith.constant 0.0 : f64
+    %one = arith.constant 1.0 : f64
+    %single = arith.constant 0.0 : f32
+    %v = memref.load %x[%t] : memref<64xf64>
+    %m = arith.maximumf %v, %zero : f64
+    %n = arith.minimumf %m, %one : f64
+    memref.store %n, %x[%t] : memref<64xf64>
+    %w = memref.load %y[%t] : memref<64xf32>
+    %p = arith.maximumf %w, %single : f32
+    memref.store %p, %y[%t] : memref<64xf32>
+    gpu.return
+  }
+}
