@@ -269,7 +269,7 @@ def gather_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> Gather:
 
 def is_check(known: Mapping[str, ir.Attribute]) -> bool:
     """Whether an argument with these attributes says which elements are inside of an array, and is in no memory."""
-    return GATHER in known and gather_of(ir.DictAttr(known[GATHER])).inside is not None
+    return GATHER in known and INSIDE in ir.DictAttr(known[GATHER])
 
 
 def promised_strides(gather: Gather, shape: Sequence[int], strides: Sequence[int | None]) -> list[int]:

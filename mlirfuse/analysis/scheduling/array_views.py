@@ -54,6 +54,7 @@ class ArrayViews:
     def __init__(self, kernel: ir.Operation, space: IterationSpace, attributes: Mapping[ir.Value, Attributes]):
         self._attributes = attributes
         self._numbers = {argument: number for number, argument in enumerate(attributes)}
+        self._joins = any(map(is_check, attributes.values()))
         self._places = {v: found for v, known in attributes.items() if (found := places_of(dict(known))) is not None}
         reads = dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items())
         whole = {d for d, extent in enumerate(space.extents) if extent != 1}
@@ -144,7 +145,7 @@ class ArrayViews:
         """Whether a view is a window: every one where nothing is joined, however padded; of joined arrays those of
         which most elements are inside of their source: an edge's are not, and only threads in its place read them.
         """
-        if GATHER not in self._attributes[value] or not any(map(is_check, self._attributes.values())):
+        if GATHER not in self._attributes[value] or not self._joins:
             return True
         return self.inside(value) > 0.5
 
