@@ -44,7 +44,7 @@ MOST_LEAN = 3
 """Schedules of the fewest registers that are tried after these."""
 
 LITTLE = 1.1
-"""Registers that a thread wanted to those that it had, up to which the same schedule with fewer blocks is tried first."""
+"""Registers that a thread wanted to those that it had, up to which the same schedule with fewer blocks comes first."""
 
 STRONGER, MOST_STRONGER = 1.1, 16
 """By how much a correction grows that leaves the choice as it was, and how often it may."""
