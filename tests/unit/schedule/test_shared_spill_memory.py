@@ -24,10 +24,10 @@ from tests.support.harnesses.compiling import module_at
 
 
 def early_results(x: Any) -> Any:
-    """Two results that are known before the reductions, and are written behind them."""
+    """Two results that are known before the reductions, and are written behind them, with one that is not."""
     a = mf.exp(-mf.abs(x))
     b = a / (mf.abs(x) + 1)
-    return a, mf.abs(x), mf.var(b, axis=-1, keepdims=True)
+    return a, mf.abs(x), b * mf.var(b, axis=-1, keepdims=True)
 
 
 def other_values_each_round(x: Any) -> Any:
