@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
@@ -42,9 +42,6 @@ MOST_AGAIN = 3
 
 MOST_LEAN = 3
 """Schedules of the fewest registers that are tried after these."""
-
-LITTLE = 1.1
-"""Registers that a thread wanted to those that it had, up to which the same schedule with fewer blocks comes first."""
 
 STRONGER, MOST_STRONGER = 1.1, 16
 """By how much a correction grows that leaves the choice as it was, and how often it may."""
@@ -143,8 +140,6 @@ def _rows_again(
 
     Estimates of schedules of another kind are not corrected.
     """
-    if 1.0 < attempts[-1].lacking <= LITTLE:
-        yield from islice(roomier(attempts[-1], target), 1)
     factor = _correction(attempts, problem)
     kinds = {kind_of(attempt.schedule) for attempt in attempts}
     with suppress(ScheduleError):  # of persistent loops that no registers are left for

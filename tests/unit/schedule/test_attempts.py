@@ -332,13 +332,3 @@ def test_estimates_of_another_kind_are_not_corrected():
     assert kind_of(found) not in kept
     assert predict(found, columns, H200).microseconds < predict(slow, columns, H200).microseconds
     assert faster_of_another_kind(columns, HOPPER, first, kept) is None
-
-
-def test_a_schedule_that_spills_little_gets_fewer_blocks_first() -> None:
-    """Of another one nothing is known; where much was lacking, that comes first."""
-    schedule = choose_schedule(NORM, HOPPER)
-    assert schedule.blocks_per_sm > 1
-    registers = registers_left(schedule.layout.threads, schedule.blocks_per_sm, HOPPER)
-    again = choose_schedule_again([Attempt(schedule, registers, 8)], NORM, HOPPER, "auto", _legal(NORM))
-    assert replace(again, blocks_per_sm=schedule.blocks_per_sm) == schedule
-    assert again.blocks_per_sm < schedule.blocks_per_sm
