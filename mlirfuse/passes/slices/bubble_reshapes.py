@@ -51,6 +51,8 @@ class FuseBubbleReshapes(Pass):
         """Rewrites the `builtin.module` in place."""
         for function in host_functions(module):
             declined: set[ir.Operation] = set()
+            divided = _Divided()
+            replaced: list[ir.Operation] = []
             reshape = next(_in_the_way(function), None)
             if reshape is None:
                 remarks.declined(self, "no slice of a reshaped value is none of the value", function)
@@ -59,12 +61,10 @@ class FuseBubbleReshapes(Pass):
                     declined.add(reshape)
                     remarks.declined(self, reason, reshape)
                 else:
-                    maker = reshape.operands[0].owner.operation
                     remarks.applied(self, "an elementwise op runs over the dimensions of slices", reshape)
-                    with ir.InsertionPoint(reshape), maker.location:
-                        reshape.results[0].replace_all_uses_with(_expanded(maker, reshape))
-                    erase_dead([op for op in body(function) if op in (maker, reshape)])
+                    replaced += [divided.replace(reshape), reshape]
                 reshape = next((each for each in _in_the_way(function) if each not in declined), None)
+            erase_dead([op for op in body(function) if op in replaced])
 
 
 def _in_the_way(function: ir.Operation) -> Iterator[ir.Operation]:
@@ -98,32 +98,52 @@ def _obstacle(reshape: ir.Operation) -> str | None:
     return None
 
 
-def _expanded(op: ir.Operation, reshape: ir.Operation) -> ir.Value:
-    """The result of an elementwise op in the shape of a reshape, computed over its dimensions."""
-    *maps, written = ir.ArrayAttr(op.attributes["indexing_maps"])
-    shape, groups = [n or 0 for n in extents_of(reshape.results[0])], reassociation(reshape)
-    of_loop = dict(zip(projected_axes(written), groups, strict=True))
-    operands, accesses = [], []
-    for operand, map_ in zip(list(op.operands)[:-1], maps, strict=True):
-        axes = [() if loop is None else tuple(of_loop[loop]) for loop in projected_axes(map_)]
-        operands.append(_divided(operand, axes, shape))
-        accesses.append(projection(len(shape), [dim for group in axes for dim in group or (None,)]))
-    element = ir.RankedTensorType(op.results[0].type).element_type
-    init = tensor.EmptyOp(shape, element).result
-    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
-    identity = projection(len(shape), list(range(len(shape))))
-    new = linalg.GenericOp([init.type], operands, [init], ir.ArrayAttr.get([*accesses, identity]), kinds)
-    copy_body(op, new.operation)
-    return new.results[0]
+class _Divided:
+    """Values in the shapes of reshapes, each made once: values that are read often are on many paths."""
 
+    def __init__(self) -> None:
+        self._made: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
 
-def _divided(operand: ir.Value, axes: Sequence[Sequence[int]], shape: Sequence[int]) -> ir.Value:
-    """An operand whose axes are divided into dimensions of that shape; an axis along none stays."""
-    if not any(len(group) > 1 for group in axes):
-        return operand
-    sizes = [[shape[dim] for dim in group] or [1] for group in axes]
-    ends = [0, *accumulate(map(len, sizes))]
-    groups = [list(range(start, end)) for start, end in pairwise(ends)]
-    flat = [n for group in sizes for n in group]
-    type_ = ir.RankedTensorType.get(flat, ir.RankedTensorType(operand.type).element_type)
-    return tensor.ExpandShapeOp(type_, operand, groups, [], flat).result
+    def replace(self, reshape: ir.Operation) -> ir.Operation:
+        """Computes what is reshaped in the other shape, in place of the reshape; returns the op that computed it."""
+        maker = reshape.operands[0].owner.operation
+        with ir.InsertionPoint.after(maker), maker.location:
+            new = self._computed(maker, reshape)
+        shape = tuple(ir.RankedTensorType(reshape.results[0].type).shape)
+        self._made[reshape.operands[0], shape] = new
+        reshape.results[0].replace_all_uses_with(new)
+        return maker
+
+    def _computed(self, op: ir.Operation, reshape: ir.Operation) -> ir.Value:
+        """The result of an elementwise op in the shape of a reshape, computed over its dimensions."""
+        *maps, written = ir.ArrayAttr(op.attributes["indexing_maps"])
+        shape, groups = [n or 0 for n in extents_of(reshape.results[0])], reassociation(reshape)
+        of_loop = dict(zip(projected_axes(written), groups, strict=True))
+        operands, accesses = [], []
+        for operand, map_ in zip(list(op.operands)[:-1], maps, strict=True):
+            axes = [() if loop is None else tuple(of_loop[loop]) for loop in projected_axes(map_)]
+            operands.append(self._of(operand, axes, shape))
+            accesses.append(projection(len(shape), [dim for group in axes for dim in group or (None,)]))
+        element = ir.RankedTensorType(op.results[0].type).element_type
+        init = tensor.EmptyOp(shape, element).result
+        kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
+        identity = projection(len(shape), list(range(len(shape))))
+        new = linalg.GenericOp([init.type], operands, [init], ir.ArrayAttr.get([*accesses, identity]), kinds)
+        copy_body(op, new.operation)
+        return new.results[0]
+
+    def _of(self, operand: ir.Value, axes: Sequence[Sequence[int]], shape: Sequence[int]) -> ir.Value:
+        """An operand whose axes are divided into dimensions of that shape; an axis along none stays."""
+        if not any(len(group) > 1 for group in axes):
+            return operand
+        sizes = [[shape[dim] for dim in group] or [1] for group in axes]
+        ends = [0, *accumulate(map(len, sizes))]
+        groups = [list(range(start, end)) for start, end in pairwise(ends)]
+        flat = tuple(n for group in sizes for n in group)
+        if (operand, flat) not in self._made:
+            type_ = ir.RankedTensorType.get(flat, ir.RankedTensorType(operand.type).element_type)
+            maker = defining_op(operand)
+            place = ir.InsertionPoint.at_block_begin(operand.owner) if maker is None else ir.InsertionPoint.after(maker)
+            with place:
+                self._made[operand, flat] = tensor.ExpandShapeOp(type_, operand, groups, [], list(flat)).result
+        return self._made[operand, flat]

@@ -85,3 +85,18 @@ def test_heads_of_run_time_rows() -> None:
     np.testing.assert_array_equal(np.asarray(mf.fuse(heads, target="interpret")(x, b)), heads(x, b, np))
     specs = mf.TensorSpec((None, 96), mf.float32), mf.TensorSpec((96,), mf.float32)
     assert mf.fuse(heads, target="sm_90a").lower(*specs).as_text("tile").count("scf.forall") == 1
+
+
+def test_pairs_of_what_is_read_often() -> None:
+    """Each value is read three times to compute the next one: in the shape of pairs each is computed once too."""
+
+    def pairs(xp: Any, x: Any) -> Any:
+        y = x
+        for _ in range(12):
+            y = y * 0.5 + xp.tanh(y) * y
+        halves = y.reshape((50, 2))
+        return halves[:, 0] - halves[:, 1]
+
+    x = np.random.default_rng(0).standard_normal(100).astype(np.float32)
+    found = mf.fuse(lambda x: pairs(mf, x), target="interpret")(x)
+    np.testing.assert_allclose(np.asarray(found), pairs(np, x.astype(np.float64)), rtol=1e-4, atol=1e-5)
