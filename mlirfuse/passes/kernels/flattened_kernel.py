@@ -240,6 +240,8 @@ class _Copies:
                 raise Kept("it reads an array of equal elements")
             inputs.append(self.values[operand])
             along = self.dims.get(operand, ())
+            if operand not in self.dims and isinstance(operand.type, ir.RankedTensorType) and operand.type.rank:
+                raise Kept("an op reads none of an operand's elements")
             if any(d is not None and d not in loops for d in along):
                 raise Kept("an operand has a dimension of its own")
             maps.append(projection(len(loops), [None if d is None else loops.index(d) for d in along]))

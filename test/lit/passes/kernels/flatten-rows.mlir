@@ -117,3 +117,35 @@ func.func private @rows_0(%x: tensor<?x49xf16>, %s: tensor<49xf16>) -> tensor<?x
   } -> tensor<?x49xf16>
   return %y : tensor<?x49xf16>
 }
+
+// -----
+
+#pair = affine_map<(d0, d1) -> (d0, d1)>
+#left = affine_map<(d0, d1) -> (d0)>
+#right = affine_map<(d0, d1) -> (d1)>
+#one = affine_map<(d0) -> (d0)>
+// An op that reads no element of its operand, as of a power of 0, says nothing about its dimensions.
+// CHECK-LABEL: func.func @unread(
+// CHECK-NOT: gathered_view
+func.func @unread(%x: tensor<2xf16>, %s: tensor<2xf16>) -> tensor<2x2xf16> {
+  %0 = call @unread_0(%x, %s) : (tensor<2xf16>, tensor<2xf16>) -> tensor<2x2xf16>
+  return %0 : tensor<2x2xf16>
+}
+// expected-remark @below {{an op reads none of an operand's elements}}
+func.func private @unread_0(%x: tensor<2xf16>, %s: tensor<2xf16>) -> tensor<2x2xf16> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<2xf16>
+  %ones = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]} ins(%s : tensor<2xf16>) outs(%e : tensor<2xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %v = arith.constant 1.0 : f32
+    %w = arith.truncf %v : f32 to f16
+    linalg.yield %w : f16
+  } -> tensor<2xf16>
+  %empty = tensor.empty() : tensor<2x2xf16>
+  %y = linalg.generic {indexing_maps = [#left, #right, #pair], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %ones : tensor<2xf16>, tensor<2xf16>) outs(%empty : tensor<2x2xf16>) {
+  ^bb0(%a: f16, %b: f16, %out: f16):
+    %v = arith.maximumf %a, %b : f16
+    linalg.yield %v : f16
+  } -> tensor<2x2xf16>
+  return %y : tensor<2x2xf16>
+}
