@@ -80,8 +80,11 @@ class FuseExchangeStores(Pass):
                 continue
             stores = sum(len(run.row.stores) for run in runs)
             shared = _places(kernel, threads, runs)
-            for block in dict.fromkeys(run.block for run in runs):
-                _exchange_block([run for run in runs if run.block == block], shared)
+            of_block: dict[ir.Block, list[_Run]] = {}
+            for run in runs:
+                of_block.setdefault(run.block, []).append(run)
+            for of_one in of_block.values():
+                _exchange_block(of_one, shared)
             remarks.applied(self, f"{stores} stores of {symbol(kernel)} are of whole warps", kernel)
 
 

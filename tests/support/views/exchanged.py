@@ -40,6 +40,12 @@ def butterflies(xp: Any, x: Any) -> Any:
     return y, xp.sum(xp.abs(y), axis=1)
 
 
+def centred(xp: Any, x: Any) -> Any:
+    """Parts that interleave, stored from several places of a kernel."""
+    c = x - xp.mean(x)
+    return xp.stack([c**2, c, c], axis=-1)
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[int, ...]]]] = {
     "2 parts": (parts(2), lambda n: (n,)),
     "3 parts": (parts(3), lambda n: (n,)),
@@ -49,6 +55,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[int, ...]]]
     "two lengths": (two_lengths, lambda n: (n,)),
     "differences": (differences, lambda n: (7, n)),
     "butterflies": (butterflies, lambda n: (-(-n // 8), 32)),
+    "centred": (centred, lambda n: (n // 8 - 1,)),
 }
 """Functions of a namespace and an array, and its shape for a number of elements."""
 

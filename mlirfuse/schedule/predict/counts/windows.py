@@ -168,7 +168,8 @@ def _add_instructions(work: Work, schedule: Schedule, problem: Problem, covered:
     stores = [] if problem.reduced else problem.writes
     accesses = sum(held_elements(a, layout) / thread_access(a, layout, known) for a in (*problem.reads, *stores))
     narrow = sum(_narrow(a, layout, known) for a in (*windows, *stores))
-    held, taps = (sum(n) for n in zip(*((held_elements(a, layout), a.taps) for a in problem.reads), strict=True))
+    held = sum(held_elements(a, layout) for a in problem.reads)
+    taps = max(1, sum(a.taps for a in problem.reads))  # constants may be all that there is to read
     of_thread = each * layout.elements_per_thread + read * held / taps + access * accesses
     of_thread += NARROW_INSTRUCTIONS * narrow
     work.instructions += unevenness(work) * covered / layout.elements_per_thread * of_thread

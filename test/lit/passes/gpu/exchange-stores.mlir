@@ -119,3 +119,42 @@ gpu.module @range [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @blocks [#nvvm.target<chip = "sm_90a">] {
+  // Runs in two blocks of code take turns in one array.
+  // CHECK-LABEL: gpu.func @two_blocks
+  // CHECK-SAME: workgroup(%[[SHARED:.*]] : memref<128xf32, #gpu.address_space<workgroup>> {
+  // CHECK: scf.for
+  // CHECK-COUNT-2: vector.store %{{.*}}, %[[SHARED]]
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK: }
+  // CHECK-COUNT-2: vector.store %{{.*}}, %[[SHARED]]
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK-NOT: memref.store
+  // REMARK: fuse-exchange-stores: applied: 4 stores of two_blocks are of whole warps
+  gpu.func @two_blocks(%y: memref<1024xf32>, %z: memref<128xf32>, %a: f32, %b: f32) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c8 = arith.constant 8 : index
+    %c128 = arith.constant 128 : index
+    %thread = gpu.thread_id x
+    %inner = arith.muli %thread, %c2 : index
+    scf.for %step = %c0 to %c8 step %c1 {
+      %outer = arith.muli %step, %c128 : index
+      %i = arith.addi %outer, %inner : index
+      %j = arith.addi %i, %c1 : index
+      memref.store %a, %y[%i] : memref<1024xf32>
+      memref.store %b, %y[%j] : memref<1024xf32>
+    }
+    %next = arith.addi %inner, %c1 : index
+    memref.store %a, %z[%inner] : memref<128xf32>
+    memref.store %b, %z[%next] : memref<128xf32>
+    gpu.return
+  }
+}
