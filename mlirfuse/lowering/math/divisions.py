@@ -13,7 +13,7 @@ from mlir.dialects import arith
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.math.elements import constant_like
+from mlirfuse.lowering.math.elements import constant_like, is_double
 from mlirfuse.lowering.math.quotients import DOUBLE_NUDGE, NUDGE, corrected_quotient
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, number_of, ops_named
@@ -70,7 +70,7 @@ def _divisor(op: ir.Operation) -> float | None:
 def _divide(x: ir.Value, divisor: float) -> ir.Value:
     scale = -copysign(ldexp(1.0, max(0, -frexp(divisor)[1])), divisor)
     scaled = divisor * scale
-    if isinstance(element_type(x.type), ir.F64Type):
+    if is_double(x.type):
         nearest, above = 1.0 / scaled, float((1 + Fraction(DOUBLE_NUDGE)) / Fraction(scaled))
     else:
         nearest = float(np.float32(1.0) / np.float32(scaled))

@@ -38,10 +38,15 @@ def f32_constant(value: float) -> ir.Value:
     return arith.constant(f32, ir.FloatAttr.get(f32, value))
 
 
+def is_double(type_: ir.Type) -> bool:
+    """Whether a type, or that of the elements of a vector, is `f64`."""
+    return isinstance(element_type(type_), ir.F64Type)
+
+
 def constant_like(number: float, target: ir.Type) -> ir.Value:
     """A constant `f32`, `f64` where that is the type, or a vector of that type with it in all places."""
-    if isinstance(element := element_type(target), ir.F64Type):
-        return broadcast_like(arith.constant(element, number), target)
+    if is_double(target):
+        return broadcast_like(arith.constant(ir.F64Type.get(), number), target)
     return broadcast_like(f32_constant(number), target)
 
 

@@ -13,7 +13,7 @@ from mlir.dialects import arith, llvm, math
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.ranges import LEAST_SQUARE, value_range
 from mlirfuse.lowering.kernel_func import has_target, kernels, target_of_kernel
-from mlirfuse.lowering.math.elements import by_element, constant_like
+from mlirfuse.lowering.math.elements import by_element, constant_like, is_double
 from mlirfuse.lowering.math.special_unit import inverse_root
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, ops_named
@@ -77,7 +77,9 @@ class LowerMath(Pass):
                 _replace(op, _multiply_add_each if apart else _multiply_add)
             if fused:
                 remarks.applied(self, f"{len(fused)} multiply-adds call no library", func)
-            extremes = [op for name in EXTREMES for op in ops_named(func.operation, name) if _is_double(op.results[0])]
+            extremes = [
+                op for name in EXTREMES for op in ops_named(func.operation, name) if is_double(op.results[0].type)
+            ]
             for op in extremes:
                 _replace(op, _extreme)
             if extremes:
@@ -98,10 +100,6 @@ def _extreme(op: ir.Operation) -> ir.Value:
     found = by_element(lambda x, y: llvm.CallIntrinsicOp(scalar, name, [x, y], [], []).results[0], a, b)
     unordered = arith.cmpf(arith.CmpFPredicate.UNO, a, b)
     return arith.select(unordered, constant_like(nan, a.type), found)
-
-
-def _is_double(value: ir.Value) -> bool:
-    return isinstance(element_type(value.type), ir.F64Type)
 
 
 def _root(op: ir.Operation) -> ir.Value:

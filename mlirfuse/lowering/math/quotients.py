@@ -5,8 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, llvm, math
 
-from mlirfuse.analysis.arithmetic.casts import element_type
-from mlirfuse.lowering.math.elements import by_element, constant_like
+from mlirfuse.lowering.math.elements import by_element, constant_like, is_double
 from mlirfuse.lowering.math.special_unit import reciprocal
 
 NUDGE = 2.0**-25
@@ -38,7 +37,7 @@ def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciproc
         reciprocal: `1 / s`, rounded to nearest; -0 where `s` is zero or infinite, whose `above` is `1 / s`.
     """
     first = by_element(truncated_product, x, above)
-    largest = LARGEST_DOUBLE if _is_double(x) else LARGEST
+    largest = LARGEST_DOUBLE if is_double(x.type) else LARGEST
     rest = arith.minnumf(math.fma(first, minus_s, x), constant_like(largest, x.type))
     return math.fma(rest, reciprocal, first)
 
@@ -58,9 +57,5 @@ def reciprocals(divisor: ir.Value, *, clamps: bool) -> tuple[ir.Value, ir.Value]
 
 def truncated_product(x: ir.Value, y: ir.Value) -> ir.Value:
     """The product of two `f32`, or two `f64`, rounded towards zero."""
-    name = "llvm.nvvm.mul.rz.d" if _is_double(x) else "llvm.nvvm.mul.rz.f"
+    name = "llvm.nvvm.mul.rz.d" if is_double(x.type) else "llvm.nvvm.mul.rz.f"
     return llvm.CallIntrinsicOp(x.type, name, [x, y], [], []).results[0]
-
-
-def _is_double(x: ir.Value) -> bool:
-    return isinstance(element_type(x.type), ir.F64Type)

@@ -91,10 +91,8 @@ class PartsSplit:
         with ir.InsertionPoint(self.call), self.call.location:
             views = [self._view(operands[number], self._axis(self._arguments[number])) for number in used]
             results = list(func.CallOp(first, views).results)
-            partials, written = (
-                results[: len(results) - len(self._written)],
-                results[len(results) - len(self._written) :],
-            )
+            count = len(results) - len(self._written)
+            partials, written = results[:count], results[count:]
             self._replace_written(written)
         second = self._combine(operands, known, partials)
         return first.operation, second
