@@ -72,13 +72,16 @@ def grouped_sum(op: ir.Operation) -> GroupedSum | str:
         return ""
     if any(is_view(value) and any(len(b) != 1 for b in view_of(value)[1].basis) for value in arrays(op)[:RESULT]):
         return "an operand is a gathered view of joined dimensions"
+    declined = "neighbouring products are no neighbours in memory"
     sizes = [_elements(value) for value in arrays(op)]
     for block, group in product(sorted(range(3), key=lambda number: sizes[number]), batch):
         found = GroupedSum(op, axes, extents, group, block, {})
         inner = {number: loop for number in range(3) if number != block for loop in _inner_loops(found, number)}
         if len(inner) == 2:
-            return replace(found, inner=inner)
-    return "neighbouring products are no neighbours in memory"
+            if any(_has_windows(op, axes, number, group) for number in (0, 1)):
+                return replace(found, inner=inner)
+            declined = "no operand has windows, and infinities of a plain batch stay in their product"
+    return declined
 
 
 def product_loops(op: ir.Operation) -> tuple[tuple[Axes, Axes, Axes], tuple[int, ...]] | None:
@@ -115,6 +118,17 @@ def view_of(value: ir.Value) -> tuple[ir.Value, Gather]:
         return maker.operands[0], gather_of(maker.attributes)
     shape = ir.RankedTensorType(value.type).shape
     return value, Gather(tuple((extent,) for extent in shape), ir.AffineMap.get_identity(len(shape)))
+
+
+def _has_windows(op: ir.Operation, axes: tuple[Axes, Axes, Axes], number: int, group: int) -> bool:
+    """Whether an operand is a gathered view with an index that several loops beside the group share, as the rows of an
+    image that are the sum of a row of the result and one of the filter.
+    """
+    value, dim = arrays(op)[number], axes[number].index(group)
+    if not is_view(value):
+        return False
+    indices = (used_dims(expr) for expr in view_of(value)[1].map.results)
+    return any(len(dims) > 1 and dim not in dims for dims in indices)
 
 
 def _elements(value: ir.Value) -> int:

@@ -37,7 +37,8 @@ class FuseMergeGroups(Pass):
 
     The merge with the least predicted time of all its kernels is chosen, by trials of the sum alone. The pass declines
     where neighbouring groups are no neighbours in memory, as of heads that are the outer dimension; where a group has
-    one channel or filter; and where no merge is faster. Given schedules are those of the kernels of merged groups.
+    one channel or filter; where no operand has windows, so that the op may be any batch of products, whose infinities
+    are to stay apart; and where no merge is faster. Given schedules are those of the kernels of merged groups.
 
     ```mlir
     %windows = "fuse.gathered_view"(%x) {map = affine_map<(n, p, g, r, c) -> (n, p + r - 1, g * 4 + c)>, ...}

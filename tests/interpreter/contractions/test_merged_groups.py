@@ -62,7 +62,7 @@ CASES = [
     replace(LINES, groups=6),
     replace(LINES, channels=64, filters=128, groups=16, taps=(3, 2), stride=(2, 1), padding=((1, 1), (1, 0))),
     replace(LINES, channels=48, filters=24, groups=12, stride=(1, 2), dilation=(2, 1)),
-    replace(LINES, sizes=(4, 3), channels=64, filters=32, groups=4, taps=(1, 1), padding=((0, 0), (0, 0))),
+    replace(LINES, sizes=(4, 3), channels=64, filters=32, groups=4, taps=(1, 2), padding=((0, 0), (0, 0))),
 ]
 
 
@@ -89,6 +89,18 @@ def test_lines_are_copied_by_tensor_maps(name: str, merged: int, monkeypatch: py
     assert "fuse.async_load" in str(module)
     (found,) = interpreter.run(module, "lambda", arrays, order="random", seed=1)
     assert (found == reference(LINES, *(array.astype(np.int64) for array in arrays))).all()
+
+
+def test_infinities_stay_in_their_product(choose: Callable[[int], list[tuple[int, int]]]) -> None:
+    """Of a batch whose neighbours lie side by side, as groups do."""
+    x, w = np.ones((33, 3, 1, 2), np.float32), np.ones((33, 3, 2, 3), np.float32)
+    x[5, 1, 0, 1] = np.inf
+    taken = choose(0)
+    (found,) = interpreter.run(module_at("gpu", lambda x, w: x @ w, specs_of([x, w])), "lambda", [x, w])
+    assert not taken
+    expected = np.full((33, 3, 1, 3), 2, np.float32)
+    expected[5, 1] = np.inf
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_batches_of_rows_that_lie_apart() -> None:

@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int], tuple[int, ...]]]
     "two lengths": (two_lengths, lambda n: (n,)),
     "differences": (differences, lambda n: (7, n)),
     "butterflies": (butterflies, lambda n: (-(-n // 8), 32)),
-    "centred": (centred, lambda n: (n // 8 - 1,)),
+    "centred": (centred, lambda n: (n // 8 + 1,)),
 }
 """Functions of a namespace and an array, and its shape for a number of elements."""
 

@@ -109,6 +109,30 @@ func.func @lines(%x: tensor<64x1024x192xf16> {fuse.align = 16 : i64}, %w: tensor
 
 // -----
 
+// A batch of products is no convolution: with zeros between them an infinite element made NaN in the next product.
+// CHECK-LABEL: func.func @batch
+// REMARK: fuse-merge-groups: declined: no operand has windows
+// CHECK: ins(%arg0, %arg1 : tensor<65536x32x4xf16>, tensor<32x4x4xf16>)
+func.func @batch(%x: tensor<65536x32x4xf16> {fuse.align = 16 : i64}, %w: tensor<32x4x4xf16> {fuse.align = 16 : i64}) -> tensor<65536x32x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<65536x32x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<65536x32x4xf32>) -> tensor<65536x32x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(p, g, k, c) -> (p, g, c)>, affine_map<(p, g, k, c) -> (g, k, c)>,
+                                        affine_map<(p, g, k, c) -> (p, g, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<65536x32x4xf16>, tensor<32x4x4xf16>) outs(%f : tensor<65536x32x4xf32>) {
+  ^bb0(%a: f16, %b: f16, %sum: f32):
+    %left = arith.extf %a : f16 to f32
+    %right = arith.extf %b : f16 to f32
+    %p = arith.mulf %left, %right : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<65536x32x4xf32>
+  return %y : tensor<65536x32x4xf32>
+}
+
+// -----
+
 // Small images: an array of zeros costs more than it saves.
 // CHECK-LABEL: func.func @small
 // REMARK: fuse-merge-groups: declined: 2 groups stay as they are
