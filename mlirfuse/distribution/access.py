@@ -104,7 +104,7 @@ def access_of(
     starts = [d.scalars[o] for o in offsets]
     resumes = _resumes(d.layout, dims, ir.MemRefType(new_buffer.type))
     access = Access(new_buffer, starts, dims, clipped, width, axis, streaming, resumes, straddles, wide)
-    return access if axis is None or wide == 1 else _with_axis_last(access, axis)
+    return access if axis is None or wide == 1 else with_axis_last(access, axis)
 
 
 def placed(
@@ -141,7 +141,7 @@ def _resumes(layout: BlockedLayout, dims: Sequence[int | None], buffer_type: ir.
     return layout.lanes[dim] * layout.vector[dim] * from_mlir(buffer_type.element_type).bytes < SECTOR
 
 
-def _with_axis_last(access: Access, axis: int) -> Access:
+def with_axis_last(access: Access, axis: int) -> Access:
     """The same access, to a view of the buffer whose last axis is the given one: `vector.load` and `vector.store` need
     that.
     """
@@ -149,7 +149,7 @@ def _with_axis_last(access: Access, axis: int) -> Access:
     return replace(
         access,
         buffer=permuted(access.buffer, order),
-        offsets=[access.offsets[a] for a in order],
+        offsets=[access.offsets[a] for a in order] if access.offsets else (),
         dims=[access.dims[a] for a in order],
         clipped=frozenset(map(order.index, access.clipped)),
         vector_axis=order.index(axis),

@@ -8,7 +8,7 @@ from mlir import ir
 from mlir.dialects import nvgpu
 
 from mlirfuse.dialect.attributes import EVICT_FIRST
-from mlirfuse.distribution.access import Access, access_of, load, store
+from mlirfuse.distribution.access import Access, access_of, load, store, with_axis_last
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.memory.copies import can_copy_async
 from mlirfuse.distribution.memory.transfers import Bounds, clamped_index
@@ -22,17 +22,18 @@ def copy_fragments(d: Distributor, op: ir.Operation) -> None:
     """Copies by `cp.async` if fragments are 4, 8 or 16 aligned bytes that are contiguous in source and slot.
 
     Other fragments, and those of bools, go through registers. Fragments are contiguous in the slot only if the threads'
-    vectors run along the tile's last dimension, which is the slot's.
+    vectors run along the tile's last dimension of several elements, which is the slot's.
     """
     source, slot, *offsets = op.operands
     element_type = ir.MemRefType(source.type).element_type
     tile = Fragments(d.layout, tuple(ir.DenseI64ArrayAttr(op.attributes["tile"])), element_type)
     read = access_of(d, op, source, offsets, list(range(d.layout.rank)), tile)
     bounds, slots = Bounds(read), _slot_of(d, slot, tile)
+    dims = [dim for dim in slots.dims if dim is not None]
     past_l1 = True if read.bytes == WIDEST_ACCESS else None
     for key in tile.keys():
         start = [clamped_index(d, tile, key, read, axis, bounds) for axis in range(len(read.dims))]
-        indices = [d.threads.slot_index(dim, repeat, varies=tile.varies(dim)) for dim, repeat in enumerate(key)]
+        indices = [d.threads.slot_index(dim, key[dim], varies=tile.varies(dim)) for dim in dims]
         if read.width == slots.width == tile.width and can_copy_async(read.type, read.width):
             copy = nvgpu.DeviceAsyncCopyOp(slots.buffer, indices, read.buffer, start, read.width, bypassL1=past_l1)
             if read.streaming:
@@ -50,6 +51,7 @@ def _slot_of(d: Distributor, slot: ir.Value, tile: Fragments) -> Access:
     axis = d.layout.vector_dim
     width = access_elements(ir.MemRefType(buffer.type), axis, None, tile.width)
     dims = list(range(d.layout.rank))
-    return Access(
+    access = Access(
         buffer, (), dims, frozenset(), width, axis, streaming=False, resumes=False, straddles=False, wide=width
     )
+    return access if width == 1 else with_axis_last(access, axis)

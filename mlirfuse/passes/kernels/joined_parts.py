@@ -242,13 +242,13 @@ def _axes_of_map(op: ir.Operation, value: ir.Value) -> list[int] | None:
 def _computed(value: ir.Value, ops: tuple[ir.Operation, ...]) -> ir.Value:
     """What elementwise ops make of a value."""
     for op in ops:
-        new = pointwise([value], ir.RankedTensorType(op.results[0].type).element_type)
         captured: dict[ir.Value, ir.Value] = {}
         for inner in nested(op):
             for operand in inner.operands:
                 maker = defining_op(operand)
                 if inner != op and maker is not None and maker.parent.operation != op and operand not in captured:
                     clone(maker, captured)
+        new = pointwise([value], ir.RankedTensorType(op.results[0].type).element_type)
         copy_body(op, new.operation, captured)
         value = new.results[0]
     return value

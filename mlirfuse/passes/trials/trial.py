@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import NamedTuple
 
 from mlir import ir
@@ -16,6 +17,7 @@ from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
+from mlirfuse.errors import UnreadExtentError
 from mlirfuse.passes.fusion.join_kernels import FuseJoinKernels
 from mlirfuse.passes.fusion.mix_order_reduction import FuseMixOrderReduction
 from mlirfuse.passes.fusion.permute_operands import FusePermuteOperands
@@ -98,15 +100,19 @@ class Trial:
                 func.ReturnOp([mapping[v] for v in outputs])
 
     def microseconds(self, rewrite: Rewrite | None = None) -> float:
-        """What the kernels of the function are predicted to take together; infinite if one has no schedule.
+        """What the kernels of the function are predicted to take together; infinite if one has no schedule, or a
+        run-time extent of nothing that it reads.
 
         Args:
             rewrite: changes the copies before, by the ops that they are copies of.
         """
         if rewrite is not None:
             rewrite(self.copies)
-        for each in FUSION:
-            each.run(self.module.operation, Remarks())
+        try:
+            for each in FUSION:
+                each.run(self.module.operation, Remarks())
+        except UnreadExtentError:  # it names arguments of the trial; the pass that segments will say which they are
+            return inf
         return sum(microseconds(kernel) for kernel in list(kernels(self.module.operation)))
 
 

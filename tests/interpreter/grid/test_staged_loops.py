@@ -5,10 +5,13 @@ own slot.
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import numpy as np
 import pytest
 from mlir import ir
 
+import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.passmanager.manager import run_pipeline
@@ -39,6 +42,20 @@ def test_results(name: str, columns: int) -> None:
     for rows, sms in ((1, 4), (45, 1), (333, 2)):
         inputs = backward.inputs(rows, columns, BF16, seed=rows)
         backward.check(interpreter.run(module, name, inputs, order="random", sms=sms), inputs)
+
+
+def test_tiles_of_one_column() -> None:
+    """Vectors run along rows, of which a slot has one element each: they are contiguous there."""
+    specs = (mf.TensorSpec((3, 7, 2, 2), "float32"), mf.TensorSpec((2, 3, 7, 2), "float32"))
+
+    def function(x: Any, y: Any) -> Any:
+        return mf.minimum(mf.permute_dims(x, (3, 0, 1, 2)), y), mf.max(x, axis=3)
+
+    compiled = mf.fuse(function, target="sm_90a", grid_reduction="grid_sync").lower(*specs).compile()
+    x, y = (np.random.default_rng(0).standard_normal(spec.shape).astype(np.float32) for spec in specs)
+    found = interpreter.run(compiled.module_at("gpu"), "function", [x, y], order="random")
+    for one, expected in zip(found, (np.minimum(x.transpose(3, 0, 1, 2), y), x.max(axis=3)), strict=True):
+        np.testing.assert_array_equal(one, expected)
 
 
 def mutated(pattern: str, replacement: str, columns: int = 384) -> ir.Module:

@@ -72,6 +72,14 @@ def test_an_extent_of_an_array_that_is_not_read() -> None:
     assert len(fused._compiled) == 1
 
 
+def test_extents_of_reduced_constants() -> None:
+    """No kernel reads what has them: they are compiled as numbers, those of the array that has them."""
+    fused = mf.fuse(lambda x, y: (x, mf.min(mf.mean(mf.full_like(y, 3), axis=2), axis=-1)), target="interpret")
+    for rows in ROWS:
+        _, found = fused(np.ones(4, np.float32), np.ones((rows, 5, 3), np.float32))
+        np.testing.assert_array_equal(found, np.full(rows, 3, np.float32))
+
+
 def softmax_of_columns(x: Any) -> Any:
     e = both(x).exp(x - both(x).max(x, axis=0))
     return e / both(x).sum(e, axis=0)

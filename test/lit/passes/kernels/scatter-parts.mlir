@@ -1,8 +1,8 @@
 // RUN: mlirfuse-opt --fuse-scatter-parts --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
 
-// The second kernel joins the halves that the first one makes, and rounds them: the first one does so, and stores the
-// halves where they belong.
+// The second kernel joins the halves that the first one makes, and rounds what of them is positive: the first one does
+// so, with the constant that this takes, and stores the halves where they belong.
 // CHECK-DAG: #[[HALF:.*]] = affine_map<(d0, d1, d2) -> (d0, d1 + d2 * 32)>
 // CHECK-LABEL: func.func @halves
 // CHECK: %[[Y:.*]] = call @f_0(%{{.*}}) : (tensor<64x32xf32>) -> tensor<64x64xbf16>
@@ -12,7 +12,9 @@
 // CHECK: arith.addf
 // CHECK: %[[SECOND:.*]] = linalg.generic
 // CHECK: arith.mulf
+// CHECK: %[[LEAST:.*]] = arith.constant 0
 // CHECK: %[[LEFT:.*]] = linalg.generic {{.*}} ins(%[[FIRST]]
+// CHECK: arith.maximumf %{{.*}}, %[[LEAST]]
 // CHECK: arith.truncf
 // CHECK: %[[RIGHT:.*]] = linalg.generic {{.*}} ins(%[[SECOND]]
 // CHECK: arith.truncf
@@ -58,7 +60,8 @@ func.func private @f_1(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %p: tensor<
   %f = tensor.empty() : tensor<64x64xbf16>
   %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%0 : tensor<64x64xf32>) outs(%f : tensor<64x64xbf16>) {
   ^bb0(%v: f32, %out: bf16):
-    %t = arith.truncf %v : f32 to bf16
+    %m = arith.maximumf %v, %zero : f32
+    %t = arith.truncf %m : f32 to bf16
     linalg.yield %t : bf16
   } -> tensor<64x64xbf16>
   return %1 : tensor<64x64xbf16>
