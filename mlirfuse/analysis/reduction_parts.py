@@ -102,8 +102,12 @@ def _outermost(op: ir.Operation, beside: ir.Operation) -> ir.Operation:
     return op
 
 
-def divisible_dims(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> tuple[int, ...]:
-    """The reduced dimensions of static extent that may be divided: arrays have them along one axis, in one order."""
+def reduced_in_parts(
+    kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The reduced dimensions of static extent that may be divided, and those that may only be kept whole, each of whose
+    indices is a part: arrays must have the first along one axis, in one order, for a view of them to divide it.
+    """
     arguments = list(kernel.regions[0].blocks[0].arguments)
     strided = {a for a, known in zip(arguments, argument_attributes(kernel), strict=True) if STRIDES in known}
     axes: dict[tuple[ir.Value, int], set[int | None]] = {}
@@ -114,9 +118,10 @@ def divisible_dims(kernel: ir.Operation, space: IterationSpace, structures: Sequ
             if dim in dims and op.operands[number] in strided:
                 apart.add(dim)
     apart |= {dim for (_, dim), found in axes.items() if len(found) > 1}
-    joined = all(space.reduced_dims <= set(space.loops[s.op]) for s in structures if s.reduction_loops)
-    known = (d for d in sorted(space.reduced_dims) if (space.extents[d] or 1) > 1)
-    return tuple(d for d in known if joined and d not in apart)
+    if not all(space.reduced_dims <= set(space.loops[s.op]) for s in structures if s.reduction_loops):
+        return (), ()
+    known = [d for d in sorted(space.reduced_dims) if (space.extents[d] or 1) > 1]
+    return tuple(d for d in known if d not in apart), tuple(d for d in known if d in apart and len(known) > 1)
 
 
 def starts_neutral(structure: OpStructure) -> bool:

@@ -18,7 +18,7 @@ addresses (`fuse-resolve-gathers`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd, prod
 
@@ -26,7 +26,7 @@ from mlir import ir
 
 from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.base import SINGLE, OpDefinition
-from mlirfuse.support.affine_expressions import bounds, coefficients, largest, substituted, used_dims
+from mlirfuse.support.affine_expressions import bounds, coefficients, largest, substituted, used_dims, wrapped_once
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.strides import row_major
 
@@ -382,7 +382,11 @@ DEFINITION = OpDefinition(
 
 
 def gathered_view(source: ir.Value, gather: Gather, view: ir.Type | None = None) -> ir.Value:
-    """Builds the op at the current insertion point; the view is a tensor unless its type is given."""
+    """Builds the op at the current insertion point; the view is a tensor unless its type is given. Indices that wrap
+    around do so once.
+    """
+    results = [wrapped_once(expr, gather.components) for expr in gather.map.results]
+    gather = replace(gather, map=ir.AffineMap.get(gather.map.n_dims, 0, results))
     if view is None:
         element = ir.IntegerType.get_signless(1) if gather.inside else ir.ShapedType(source.type).element_type
         view = ir.RankedTensorType.get(list(gather.shape), element)

@@ -51,19 +51,22 @@ class ReductionParts:
 
 
 @lru_cache(maxsize=256)
-def best_parts(problem: Problem, target: Target, machine: MachineModel, dims: tuple[int, ...]) -> ReductionParts | None:
+def best_parts(
+    problem: Problem, target: Target, machine: MachineModel, dims: tuple[int, ...], whole: tuple[int, ...] = ()
+) -> ReductionParts | None:
     """The parts by which two kernels take the least predicted time; None where nothing may be divided.
 
     The problem's reductions must depend on no other, and nothing along what they reduce may depend on them. Extents
-    that are known at run time are assumed to be large (`predict/counts/space.py`). `dims` may be divided.
+    that are known at run time are assumed to be large (`predict/counts/space.py`). `dims` may be divided,
+    and those in `whole` be kept whole.
     """
     problem = with_extents(problem)
     if len({part.dims for part in problem.reductions if part.dims}) != 1:
         return None
     found = [
         ReductionParts(dim, parts, _microseconds(problem, dim, parts, target, machine))
-        for dim in dims
-        for parts in _counts(problem, dim)
+        for dim in (*dims, *whole)
+        for parts in _counts(problem, dim, dim in whole)
     ]
     return min(found, key=lambda each: each.microseconds, default=None)
 
@@ -75,8 +78,8 @@ def least_microseconds(problem: Problem, machine: MachineModel) -> float:
     return 1e6 * (nbytes / machine.dram_bandwidth + 2 * machine.next_launch)
 
 
-def _counts(problem: Problem, dim: int) -> Iterator[int]:
-    """Divisors of a dimension's extent: about one for every doubling."""
+def _counts(problem: Problem, dim: int, whole: bool) -> Iterator[int]:
+    """Divisors of a dimension's extent: about one for every doubling; the extent alone where it is to stay whole."""
     extent = problem.extents[dim]
     if extent is None:
         return
@@ -84,8 +87,9 @@ def _counts(problem: Problem, dim: int) -> Iterator[int]:
     reduced = prod(problem.extents[d] or 1 for d in problem.reduced)
     most = min(MOST_PARTS, int(reduced * problem.read_bytes * PARTIAL_SHARE) // _result_bytes(problem))
     alone = prod(problem.extents[d] or 2 for d in problem.reduced - {dim}) == 1  # its own kernel would reduce nothing
+    fewest = extent if whole else 2
     divisors = [
-        n for n in range(2, min(extent - alone, most) + 1) if extent % n == 0 and extent // n % whole_lines == 0
+        n for n in range(fewest, min(extent - alone, most) + 1) if extent % n == 0 and extent // n % whole_lines == 0
     ]
     tiles = max(1, prod(problem.extents[d] or 1 for d in range(problem.rank) if d not in problem.reduced) // LINE)
     least = max(2, FEWEST_BLOCKS // tiles)

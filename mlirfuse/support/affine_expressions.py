@@ -102,6 +102,51 @@ def substituted(expr: ir.AffineExpr, dims: Sequence[ir.AffineExpr]) -> ir.Affine
     raise ValueError(f"unknown affine expression {expr}")
 
 
+def wrapped_once(expr: ir.AffineExpr, extents: Sequence[int]) -> ir.AffineExpr:
+    """An expression that is a remainder, of what is no remainder of the same number itself, and is nowhere further from
+    0 than it must be; without the division where dimensions below their extents need none. Others as they are.
+    """
+    if not isinstance(expr, ir.AffineModExpr):
+        return expr
+    divided, by = (side.maybe_downcast() for side in operands(expr))
+    if not isinstance(by, ir.AffineConstantExpr):
+        return expr
+    number = ir.AffineConstantExpr(by).value
+    while (inner := _remainder_in(divided, by)) is not None:
+        divided = inner
+    low, high = bounds(divided, extents)
+    index = (divided - low // number * number).maybe_downcast()
+    return index if high // number == low // number else ir.AffineExpr.get_mod(index, by).maybe_downcast()
+
+
+def unwrapped(expr: ir.AffineExpr, extents: Sequence[int]) -> ir.AffineExpr:
+    """An expression without remainders that dimensions below their extents wrap around once, as of periodic boundaries:
+    with the numbers that most of the remainders are.
+    """
+    if isinstance(expr, ir.AffineDimExpr | ir.AffineConstantExpr | ir.AffineSymbolExpr):
+        return expr
+    left, right = (unwrapped(side.maybe_downcast(), extents) for side in operands(expr))
+    if isinstance(expr, ir.AffineModExpr) and isinstance(right, ir.AffineConstantExpr):
+        number, (low, high) = ir.AffineConstantExpr(right).value, bounds(left, extents)
+        if high - low < 2 * number - 1:
+            return (left - (low + high) // 2 // number * number).maybe_downcast()
+    build = next(build for kind, build in _BUILDERS if isinstance(expr, kind))
+    return build(left, right).maybe_downcast()
+
+
+def _remainder_in(expr: ir.AffineExpr, by: ir.AffineExpr) -> ir.AffineExpr | None:
+    """What an expression is but for a multiple of `by`: a remainder of it, plus a constant; None for any other."""
+    constant = 0
+    if isinstance(expr, ir.AffineAddExpr):
+        expr, right = (side.maybe_downcast() for side in operands(expr))
+        if not isinstance(right, ir.AffineConstantExpr):
+            return None
+        constant = ir.AffineConstantExpr(right).value
+    if not isinstance(expr, ir.AffineModExpr) or operands(expr)[1] != by:
+        return None
+    return (operands(expr)[0] + constant).maybe_downcast()
+
+
 _BUILDERS = (
     (ir.AffineAddExpr, ir.AffineExpr.get_add),
     (ir.AffineMulExpr, ir.AffineExpr.get_mul),

@@ -10,7 +10,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
+from mlirfuse.analysis.reduction_parts import obstacle, reduced_in_parts
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError
@@ -98,7 +98,7 @@ def reduction_microseconds(kernel: ir.Operation, target: Target, machine: Machin
     if SCHEDULE not in kernel.attributes and obstacle(kernel, space, structures) is None:
         assert isinstance(problem, Problem)  # no contraction
         if together > least_microseconds(problem, machine):
-            parts = best_parts(problem, target, machine, divisible_dims(kernel, space, structures))
+            parts = best_parts(problem, target, machine, *reduced_in_parts(kernel, space, structures))
             apart = parts.microseconds if parts is not None else inf
     if together == apart == inf:
         raise ScheduleError(f"no schedule fits {symbol(kernel)}", where=kernel)

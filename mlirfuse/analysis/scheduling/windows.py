@@ -13,7 +13,7 @@ from mlir import ir
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import Gather, gather_of, source_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.support.affine_expressions import bounds, coefficients, operands, single_dim
+from mlirfuse.support.affine_expressions import bounds, coefficients, operands, single_dim, unwrapped
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.strides import row_major
 
@@ -33,7 +33,7 @@ def places_of(known: dict[str, ir.Attribute]) -> list[Place] | None:
         return None
     places = list[Place]()
     for (expr, _), *single in _merged_axes(gather, source_of(ir.DictAttr(known[GATHER])).shape):
-        place = _place(expr, len(gather.components))
+        place = _place(unwrapped(expr, gather.components), len(gather.components))
         if place is None or place[1] <= 0:
             return None
         dim, step, first = place
@@ -187,11 +187,19 @@ def read_elements(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -
     gather = _undivided(known)
     if gather is None:
         return None
-    ranges = (bounds(expr, gather.components) for expr in gather.map.results)
-    pairs = zip(ranges, source.shape, strict=True)
+    extents = gather.components
+    pairs = [(unwrapped(expr, extents), n) for expr, n in zip(gather.map.results, source.shape, strict=True)]
     # Of a view that is all beside its source threads read the nearest element, and drop it.
-    most = prod(max(1, min(high, extent - 1) - max(low, 0) + 1) for (low, high), extent in pairs)
+    most = prod(max(1, _indices(expr, extents, n)) for expr, n in pairs)
     return most if most < prod(gather.shape) else None
+
+
+def _indices(expr: ir.AffineExpr, extents: Sequence[int], extent: int) -> int:
+    """The numbers below `extent` that an expression is of dimensions below their extents, at most."""
+    low, high = bounds(expr, extents)
+    step = max(1, abs(place[1])) if (place := single_dim(expr, len(extents))) is not None else 1
+    first = max(low, low % step)
+    return max(0, min(high, extent - 1) - first + step) // step
 
 
 def shared_elements(known: dict[str, ir.Attribute]) -> tuple[int, bool] | None:

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import linalg
 
 from mlirfuse.analysis.joined_views import are_apart, selected_views
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.gathered_view import gather_of, gathered_view
-from mlirfuse.passes.joins.joins import joined
+from mlirfuse.passes.joins.joins import copied, joined
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.pointwise import pointwise
 from mlirfuse.support.rewriting import defining_op, erase_dead, integer_of, number_of
 
 
@@ -71,7 +69,7 @@ def _fold(join: ir.Operation, views: Sequence[ir.Operation]) -> str | None:
         return "what is between the parts is not zero"
     with ir.InsertionPoint(join), join.location:
         if len(kept) == 1:
-            new = _copied(kept[0].results[0])
+            new = copied(kept[0].results[0])
         else:
             parts = [view.operands[0] for view in kept]
             gathers = [gather_of(view.attributes) for view in kept]
@@ -83,16 +81,6 @@ def _fold(join: ir.Operation, views: Sequence[ir.Operation]) -> str | None:
             new = joined([view.results[0] for view in kept], checks, ir.RankedTensorType(join.results[0].type))
     join.results[0].replace_all_uses_with(new)
     return None
-
-
-def _copied(view: ir.Value) -> ir.Value:
-    """A view's elements; a view itself is in no memory."""
-    element = ir.RankedTensorType(view.type).element_type
-    op = pointwise([view], element)
-    block = op.regions[0].blocks.append(element, element, arg_locs=[op.location] * 2)
-    with ir.InsertionPoint(block):
-        linalg.YieldOp([block.arguments[0]])
-    return op.results[0]
 
 
 def _is_zero(value: ir.Value) -> bool:

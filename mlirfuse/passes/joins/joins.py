@@ -24,3 +24,13 @@ def joined(views: Sequence[ir.Value], checks: Sequence[ir.Value], type_: ir.Rank
             found = arith.SelectOp(check, part, found).result
         linalg.YieldOp([found])
     return op.results[0]
+
+
+def copied(view: ir.Value) -> ir.Value:
+    """A view's elements; a view itself is in no memory."""
+    element = ir.RankedTensorType(view.type).element_type
+    op = pointwise([view], element)
+    block = op.regions[0].blocks.append(element, element, arg_locs=[op.location] * 2)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([block.arguments[0]])
+    return op.results[0]

@@ -12,7 +12,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.reduction_parts import divisible_dims, obstacle
+from mlirfuse.analysis.reduction_parts import obstacle, reduced_in_parts
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
@@ -70,15 +70,12 @@ class FuseSplitParts(Pass):
         space, structures = kernel_space(kernel)
         if reason := obstacle(kernel, space, structures):
             return reason
-        dims = divisible_dims(kernel, space, structures)
-        if not dims:
+        dims, whole = reduced_in_parts(kernel, space, structures)
+        if not dims and not whole:
             return "no reduced dimension can be divided"
         if self.parts:
-            found = [
-                d
-                for d in dims
-                if (space.extents[d] or 1) % self.parts == 0 and (len(dims) > 1 or self.parts != space.extents[d])
-            ]
+            all_, others = (*dims, *whole), len(dims + whole) > 1
+            found = [d for d in all_ if self._divides(space.extents[d] or 1, d in dims, others)]
             if not found:
                 return f"no reduced dimension has {self.parts} equal parts"
             dim, parts = found[0], self.parts
@@ -91,7 +88,7 @@ class FuseSplitParts(Pass):
                 together = kernel_prediction(kernel, target, machine).microseconds
             if together <= RESOLUTION * least_microseconds(problem, machine):
                 return f"one kernel is predicted to take {together:.1f} us, as long as two at least"
-            best = best_parts(problem, target, machine, dims)
+            best = best_parts(problem, target, machine, dims, whole)
             if best is None:
                 return "no reduced dimension has equal parts"
             if best.microseconds * RESOLUTION >= together:
@@ -100,6 +97,10 @@ class FuseSplitParts(Pass):
         first, _ = PartsSplit(call, kernel, space, structures, dim, parts).split(_name(module, kernel))
         remarks.applied(self, f"{symbol(first)} reduces dimension {dim} in {parts} parts", kernel)
         return None
+
+    def _divides(self, extent: int, divisible: bool, others: bool) -> bool:
+        """Whether a dimension has so many equal parts: less than it has elements, or as many if others are reduced."""
+        return (divisible and extent % self.parts == 0 < extent - self.parts) or (others and extent == self.parts)
 
 
 def _name(module: ir.Operation, kernel: ir.Operation) -> str:

@@ -185,3 +185,36 @@ func.func private @squares_0(%x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<
   } -> tensor<8xf32>
   return %0, %sum : tensor<8x16xf32>, tensor<8xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#kept = affine_map<(d0, d1, d2) -> (d1)>
+#wrapped = affine_map<(d0, d1, d2) -> ((d0 + 1) mod 4, d1, d2)>
+// No view of a gathered view divides its dimensions, but each index of the first one is a part by itself.
+// CHECK-LABEL: func.func @gathered(
+// CHECK: %[[V:.*]] = "fuse.gathered_view"(%arg0)
+// CHECK: %[[PARTS:.*]] = call @gathered_0_parts(%[[V]]) : (tensor<4x8x16xf32>) -> tensor<4x8xf32>
+// CHECK: call @gathered_0(%[[PARTS]]) : (tensor<4x8xf32>) -> tensor<8xf32>
+// CHECK-LABEL: func.func private @gathered_0_parts(
+// CHECK: iterator_types = ["parallel", "parallel", "reduction"]
+// CHECK-LABEL: func.func private @gathered_0(
+// CHECK: iterator_types = ["reduction", "parallel"]
+func.func @gathered(%x: tensor<4x8x16xf32>) -> tensor<8xf32> {
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 4, 8, 16>, map = #wrapped, ranks = array<i64: 1, 1, 1>} : (tensor<4x8x16xf32>) -> tensor<4x8x16xf32>
+  %0 = call @gathered_0(%v) : (tensor<4x8x16xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// expected-remark @below {{gathered_0_parts reduces dimension 0 in 4 parts}}
+func.func private @gathered_0(%x: tensor<4x8x16xf32> {fuse.gather = {basis = array<i64: 4, 8, 16>, map = #wrapped, ranks = array<i64: 1, 1, 1>, source = tensor<4x8x16xf32>}, fuse.strides = array<i64: 3, 3, 3>}) -> tensor<8xf32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["reduction", "parallel", "reduction"]}
+       ins(%x : tensor<4x8x16xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
