@@ -18,7 +18,7 @@ TO_KERNELS = (
     "fuse-merge-groups,fuse-pad-channels,"
     "fuse-collapse-contractions,fuse-expand-reshapes,fuse-reshape-gathers,fuse-copy-reshaped,"
     "fuse-fold-casts{{through-rounding={fast}}},"
-    "fuse-multiply-add,fuse-collapse-slices,fuse-store-operands,fuse-segment,fuse-hint-extents,"
+    "fuse-multiply-add,fuse-collapse-slices,fuse-store-operands,fuse-defer-epilogues,fuse-segment,fuse-hint-extents,"
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-factor-sums,fuse-cse,fuse-join-kernels,fuse-permute-operands,fuse-shared-operands,"
     "fuse-operand-sums,fuse-permute-results,"

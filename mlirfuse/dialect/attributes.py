@@ -28,6 +28,7 @@ from mlirfuse.dialect.attribute import ATTRIBUTES as ATTRIBUTES
 from mlirfuse.dialect.clamped_attribute import CLAMPED as CLAMPED
 from mlirfuse.dialect.flat_attribute import FLAT as FLAT
 from mlirfuse.dialect.gather_attribute import GATHER as GATHER
+from mlirfuse.dialect.separation import DEFERRED as DEFERRED
 from mlirfuse.dialect.separation import OPERATION as OPERATION
 from mlirfuse.dialect.separation import STORED as STORED
 

@@ -1,4 +1,4 @@
-"""`fuse.operation` and `fuse.stored`, declared apart: the attributes of tensor ops that share no kernel with others."""
+"""`fuse.operation`, `fuse.stored` and `fuse.deferred`, declared apart: of ops that share no kernel with others."""
 
 from __future__ import annotations
 
@@ -20,4 +20,13 @@ STORED = declare(
     "On a tensor op: its result is stored, by a kernel without the ops that read it.",
     set_by="fuse-store-operands",
     read_by="analysis/segments/operations",
+)
+
+DEFERRED = declare(
+    "deferred",
+    UNIT,
+    None,
+    "On a tensor op: it is in no kernel with a product, but in one that reads the product's result.",
+    set_by="fuse-defer-epilogues",
+    read_by="analysis/contractions/epilogues",
 )

@@ -18,6 +18,7 @@ from mlirfuse.analysis.contractions.contraction_operands import producers
 from mlirfuse.analysis.contractions.operand_sums import OperandSum, operand_sums
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure
+from mlirfuse.dialect.attributes import DEFERRED
 from mlirfuse.errors import PassError
 
 
@@ -87,6 +88,8 @@ def _problem(
     """Why an op cannot follow the contraction and the reductions before it, or None."""
     if set(contraction.summed) & set(space.loops[s.op]):
         return "it runs along a dimension that a contraction sums over"
+    if DEFERRED in s.op.attributes:
+        return "it is faster where the product's result is read again"
     reduced = {dim for reduction in reductions for dim in space.reduced.get(reduction.op, frozenset())}
     if not s.reduction_loops:
         needs_all = late and reduced & set(space.loops[s.op])

@@ -1,0 +1,144 @@
+"""`fuse-defer-epilogues`: what is computed of a product's result goes where rows of the result are read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import product_of
+from mlirfuse.analysis.kernels import body, host_functions, kernels
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.dialect.attributes import DEFERRED
+from mlirfuse.passes.slices.sliced_ops import behind, is_elementwise
+from mlirfuse.passes.trials.trial import Trial, needing, surrounded
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.choice.choice import RESOLUTION
+from mlirfuse.support.dtypes import element_bytes
+
+
+@dataclass(frozen=True)
+class FuseDeferEpilogues(Pass):
+    """Marks ops with `fuse.deferred` that are faster in the kernel that needs them than behind a product.
+
+    Requires functions of tensor ops. A kernel with a product computes on tiles of its result before they leave the
+    chip, but no tile has a whole row of it: blocks hand over partial results of a reduction, and a second kernel reads
+    the result and the reduction. Where that kernel has whole rows, as one that normalises them, it may as well reduce
+    them itself; and where it needs what is computed of the result element by element too, it may compute that from the
+    narrowest value on the way, such as a product in half precision, so that fewer bytes are stored. Candidates are the
+    reductions of what is computed of a product's result element by element, if something along the same elements needs
+    them; and these with all that is computed of the narrowest value. The forms are scheduled on trial.
+
+    ```mlir
+    %s = linalg.generic ... ins(%q, %k : ...) -> tensor<512x512xf32>                              // products
+    %max = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%s) ... -> tensor<512xf32>
+    %e = linalg.generic ... ins(%s, %max) ... { ... arith.subf ... math.exp ... }
+    ```
+    becomes
+    ```mlir
+    %s = linalg.generic ... ins(%q, %k : ...) -> tensor<512x512xf32>
+    %max = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%s) ... attrs = {fuse.deferred} ...
+    %e = linalg.generic ... ins(%s, %max) ... { ... arith.subf ... math.exp ... }
+    ```
+
+    Attributes:
+        always: whether such reductions are deferred whatever is predicted.
+    """
+
+    name: ClassVar[str] = "fuse-defer-epilogues"
+    always: bool = False
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Marks ops of the `builtin.module` in place."""
+        for function in host_functions(module):
+            found = [(op, own) for op in body(function) if _is_product(op) and (own := _reductions_behind(op))]
+            if not found:
+                remarks.declined(self, "no product's result is read again with a reduction of it", function)
+            for product, reductions in found:
+                times = f"{len(reductions)} reduction(s) of a product's result"
+                chosen: Sequence[ir.Operation] | None = reductions
+                if not self.always:
+                    before, after, chosen = _fastest(module, function, product, reductions)
+                    times += f" are predicted to take {after:.1f} us behind it, {before:.1f} us in its kernel"
+                if chosen is None:
+                    remarks.declined(self, times, product)
+                else:
+                    remarks.applied(self, times, product)
+                    _mark(chosen)
+
+
+def _fastest(
+    module: ir.Operation, function: ir.Operation, product: ir.Operation, reductions: Sequence[ir.Operation]
+) -> tuple[float, float, Sequence[ir.Operation] | None]:
+    """Predicted microseconds as ops are and with some deferred, and these ops if they are then clearly faster."""
+    narrowest = _narrowest(product)
+    computed = behind([narrowest], is_elementwise)
+    ops = {product, *surrounded(function, [*computed, *reductions])}
+    trial = Trial(module, function, ops)
+    before = trial.microseconds()
+    with_product = [body(k) for k in kernels(trial.module.operation) if any(map(_is_product, body(k)))]
+    forms = list[Sequence[ir.Operation]]()
+    if any(sum(map(_reduces, each)) > 1 for each in with_product):  # else they are in the other kernel anyway
+        forms.append(reductions)
+    if computed and any(_bytes(each[-1].operands) > _bytes(narrowest.results) for each in with_product):
+        forms.append([*computed, *reductions])
+    times = [Trial(module, function, ops).microseconds(partial(_mark_copies, form)) for form in forms]
+    after, chosen = min(zip(times, forms, strict=True), key=lambda each: each[0], default=(before, None))
+    return before, after, chosen if after * RESOLUTION < before else None
+
+
+def _bytes(values: Iterable[ir.Value]) -> int:
+    """Bytes of elements of all values together that have as many dimensions as the first one."""
+    first, *others = values
+    rank = ir.RankedTensorType(first.type).rank
+    return sum(element_bytes(v.type) for v in (first, *others) if ir.RankedTensorType(v.type).rank == rank)
+
+
+def _structure(op: ir.Operation) -> OpStructure | None:
+    return structure_of(op) if op.name == "linalg.generic" else None
+
+
+def _is_product(op: ir.Operation) -> bool:
+    structure = _structure(op)
+    return structure is not None and product_of(structure) is not None
+
+
+def _reductions_behind(product: ir.Operation) -> list[ir.Operation]:
+    """The reductions of what is computed of a product's result element by element that something along it needs."""
+    along = [product, *behind([product], is_elementwise)]
+    found = [op for op in needing([product]) if _reduces(op) and _reads_any(op, along)]
+    late = set(needing(found))
+    return [op for op in found if op not in late and any(other in along for other in needing([op]))]
+
+
+def _narrowest(product: ir.Operation) -> ir.Operation:
+    """The op with the narrowest result that all that is computed of a product's result needs: the last of several."""
+    chain = [product]
+    while len(users := {use.owner.operation for use in chain[-1].results[0].uses}) == 1:
+        (user,) = users
+        if not is_elementwise(user):
+            break
+        chain.append(user)
+    return min(reversed(chain), key=lambda op: element_bytes(op.results[0].type))
+
+
+def _reduces(op: ir.Operation) -> bool:
+    structure = _structure(op)
+    return structure is not None and bool(structure.reduction_loops)
+
+
+def _reads_any(op: ir.Operation, makers: Iterable[ir.Operation]) -> bool:
+    made = {result for maker in makers for result in maker.results}
+    return any(operand in made for operand in op.operands)
+
+
+def _mark(ops: Iterable[ir.Operation]) -> None:
+    for op in ops:
+        op.attributes[DEFERRED] = ir.UnitAttr.get(op.context)
+
+
+def _mark_copies(ops: Iterable[ir.Operation], copies: dict[ir.Operation, ir.Operation]) -> None:
+    _mark(copies[op] for op in ops)
