@@ -379,7 +379,7 @@ def _reductions(plain: Iterable[dict[str, Any]]) -> tuple[RowReduction, ...]:
 
 
 def _schedule(plain: dict[str, Any], layouts: Sequence[BlockedLayout]) -> Schedule:
-    """A schedule whose layouts are plain too, or numbers of `layouts`."""
+    """A schedule whose layouts are plain too, or numbers of `layouts`; what loops of other versions had is left out."""
 
     def layout(value: Any) -> BlockedLayout:
         if isinstance(value, int):
@@ -390,7 +390,9 @@ def _schedule(plain: dict[str, Any], layouts: Sequence[BlockedLayout]) -> Schedu
     if loop := plain.get("persistent_loop"):
         second = {"second_stage_layout": layout(loop["second_stage_layout"])}
         tuples = {name: tuple(loop[name]) for name in ("dims", "second_stage_tile")}
-        parts["persistent_loop"] = PersistentLoop(**loop | second | tuples)
+        known = {field.name for field in fields(PersistentLoop)}
+        made = {name: value for name, value in (loop | second | tuples).items() if name in known}
+        parts["persistent_loop"] = PersistentLoop(**made)
     if transposed := plain.get("transposed"):
         made = {"layout": layout(transposed["layout"]), "then": tuple(transposed.get("then", ()))}
         parts["transposed"] = TransposedTiles(**transposed | made)

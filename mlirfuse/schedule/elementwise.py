@@ -58,7 +58,7 @@ def _filled(problem: Problem, target: Target) -> Iterator[Schedule]:
         narrow = replace(problem, vector=vector)
         for threads in BLOCK_THREADS:
             most_read = most_read_bytes(threads, target)
-            if transposed := transposed_schedule(narrow, threads, MOST_READ_BYTES):
+            if transposed := transposed_schedule(narrow, threads):
                 yield transposed
             for repeats in (*_unpadded_repeats(narrow, most_read), *_sharing_repeats(narrow, most_read)):
                 yield elementwise_schedule(narrow, threads=threads, vectors=1, most_read=most_read, repeats=repeats)
@@ -155,9 +155,9 @@ def elementwise_schedule(
     return Schedule(problem.tile_of(layout), layout)
 
 
-def transposed_schedule(problem: Problem, threads: int, most_read: int) -> Schedule | None:
+def transposed_schedule(problem: Problem, threads: int) -> Schedule | None:
     """Square tiles whose rows are whole lines, along both dimensions in which arrays are contiguous; a block has so
-    many threads at most, each of which reads so many bytes at most.
+    many threads at most.
 
     None where no array is transposed, or rows of one are shorter than a sector.
     """
@@ -165,7 +165,7 @@ def transposed_schedule(problem: Problem, threads: int, most_read: int) -> Sched
     if transposed is None:
         return None
     dims, side = (problem.vector_dim, transposed.dim), max(SIDE, LINE // transposed.narrowest)
-    while side > 1 and _is_too_large(side, problem, transposed, threads, most_read):
+    while side > 1 and _is_too_large(side, problem, transposed, threads):
         side //= 2
     if min(min(side, problem.extents[d] or side) for d in dims) * transposed.narrowest < SECTOR:
         return None
@@ -185,9 +185,9 @@ def transposed_schedule(problem: Problem, threads: int, most_read: int) -> Sched
     return Schedule(tuple(tile), straight, transposed=transposed_tiles)
 
 
-def _is_too_large(side: int, problem: Problem, transposed: TransposedProblem, threads: int, most_read: int) -> bool:
+def _is_too_large(side: int, problem: Problem, transposed: TransposedProblem, threads: int) -> bool:
     elements = side * side
-    return elements * transposed.bytes > MOST_TRANSPOSED or elements // threads * problem.read_bytes > most_read
+    return elements * transposed.bytes > MOST_TRANSPOSED or elements // threads * problem.read_bytes > MOST_READ_BYTES
 
 
 def _power_of_two_from(extent: int | None) -> int:

@@ -202,8 +202,6 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         fused = mf.fuse(grid_persistent.with_known_rows(case.fn), schedule=schedule)
         inputs = list(case.inputs((9001, 64), "float16", np.random.default_rng(kept)))
         yield f"grid persistent {name}, {kept} kept", fused, inputs
-    rms_norm = BACKWARD["rms_norm_backward"]  # enough rows for blocks to share the end in chunks
-    yield "rms_norm_backward, dynamic tail", mf.fuse(rms_norm.fn), rms_norm.inputs(9001, 384, dtype)
     for case, m, n, split in (*SPLITS, *WGMMA):
         for reduction in REDUCTIONS if split > 1 else REDUCTIONS[:1]:
             if reduction == "cluster" and split > MOST_IN_CLUSTER:

@@ -31,7 +31,7 @@ from mlirfuse.passes.joins.joined_results import JoinedResults
 from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
+from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS
 from mlirfuse.support.affine_expressions import bounds, single_dim
 from mlirfuse.support.dtypes import bytes_of, element_bytes
 from mlirfuse.support.pointwise import pointwise

@@ -28,7 +28,7 @@ from mlirfuse.passes.slices.sliced_ops import (
     slice_of,
 )
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
+from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS
 from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import defining_op, erase_dead
 

@@ -39,11 +39,9 @@ class FuseTileGridReduction(Pass):
     ops that depend on the reductions. With `"atomics"` the blocks add their partial results atomically to a few rows of
     sums (`fuse.accumulate`), and the last block adds up these rows and leaves them zero; reductions must be sums of
     f32, and their last bits differ from run to run. With `"second_kernel"` the partial results are an output, with a
-    row for each of the schedule's `blocks`, which a second kernel reduces; the host calls both. With a `chunk`, the
-    tail is scheduled dynamically: a block that has finished its own tiles takes chunks of that many tiles, at first of
-    twice as many, while there are any, and stores a partial result for each. Rows past the end of the data are masked
-    with the neutral element. Tiles hold whole rows, unless the schedule loops over the innermost dimension too, which
-    reductions along both dimensions allow.
+    row for each of the schedule's `blocks`, which a second kernel reduces; the host calls both. Rows past the end of
+    the data are masked with the neutral element. Tiles hold whole rows, unless the schedule loops over the innermost
+    dimension too, which reductions along both dimensions allow.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>

@@ -23,7 +23,7 @@ from mlirfuse.passes.slices.sliced_ops import is_elementwise
 from mlirfuse.passes.trials.trial import compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
+from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
 from mlirfuse.support.rewriting import defining_op, read_values
 
 

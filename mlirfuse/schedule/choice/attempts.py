@@ -17,10 +17,10 @@ from itertools import chain
 from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.choice.choice import (
+    CLEARLY,
     RESOLUTION,
     choose_schedule,
-    clearly_faster,
-    faster_of_another_kind,
+    faster,
     fastest_thin,
     fastest_with_known_registers,
     kind_of,
@@ -145,12 +145,13 @@ def _rows_again(
     with suppress(ScheduleError):  # of persistent loops that no registers are left for
         if grid_reduction == "auto":
             chosen = choose_schedule(replace(problem, register_scale=factor), target)
-            if (
-                other := clearly_faster(problem, target, chosen, lambda s: _is_roomier(s, attempts, target))
-            ) is not None:
-                yield other
-            if (other := faster_of_another_kind(problem, target, chosen, kinds)) is not None:
-                yield other
+            yield from filter(
+                None,
+                (
+                    faster(problem, target, chosen, lambda s: _is_roomier(s, attempts, target), by=CLEARLY),
+                    faster(problem, target, chosen, lambda s: kind_of(s) not in kinds),
+                ),
+            )
         for _ in range(MOST_STRONGER):
             yield choose_schedule(replace(problem, register_scale=factor), target, grid_reduction)
             factor *= STRONGER

@@ -5,7 +5,7 @@ Every family proposes what is legal, and `predict` says what each of them takes:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
@@ -56,44 +56,18 @@ def choose_schedule(
     return _chosen(problem, target, grid_reduction, machine or machine_of(target))
 
 
-def fastest_thin(
-    problem: Problem, target: Target, elements: int, machine: MachineModel | None = None
-) -> Schedule | None:
+def fastest_thin(problem: Problem, target: Target, elements: int) -> Schedule | None:
     """The fastest proposal without a persistent loop whose threads have at most so many elements; None without any."""
-    predictions = _Predictions(with_extents(problem), machine or machine_of(target))
+    predictions = _Predictions(with_extents(problem), machine_of(target))
     thin = [p.schedule for p in block_proposals(problem, target) if p.schedule.layout.elements_per_thread <= elements]
     return predictions.fastest(thin)
 
 
-def clearly_faster(
-    problem: Problem,
-    target: Target,
-    chosen: Schedule,
-    fits: Callable[[Schedule], bool],
-    machine: MachineModel | None = None,
-) -> Schedule | None:
-    """The fastest proposal of those that fit, if it is clearly faster than a schedule that was chosen (`CLEARLY`)."""
-    return _faster(problem, target, chosen, fits, machine, by=CLEARLY)
-
-
-def faster_of_another_kind(
-    problem: Problem, target: Target, chosen: Schedule, kinds: Collection[Kind], machine: MachineModel | None = None
-) -> Schedule | None:
-    """The fastest proposal of none of these kinds (`kind_of`), if it is faster than a schedule that was chosen."""
-    return _faster(problem, target, chosen, lambda schedule: kind_of(schedule) not in kinds, machine)
-
-
-def _faster(
-    problem: Problem,
-    target: Target,
-    chosen: Schedule,
-    fits: Callable[[Schedule], bool],
-    machine: MachineModel | None,
-    *,
-    by: float = 1.0,
+def faster(
+    problem: Problem, target: Target, chosen: Schedule, fits: Callable[[Schedule], bool], *, by: float = 1.0
 ) -> Schedule | None:
     """The fastest proposal of those that fit, if the chosen schedule takes more than so many times as long."""
-    predictions = _Predictions(with_extents(problem), machine or machine_of(target))
+    predictions = _Predictions(with_extents(problem), machine_of(target))
     best = predictions.fastest([p.schedule for p in proposals(problem, target) if fits(p.schedule)])
     if best is None or by * predictions.of(best).microseconds >= predictions.of(chosen).microseconds:
         return None
@@ -143,21 +117,22 @@ def kind_of(schedule: Schedule) -> Kind:
 
 @lru_cache(maxsize=256)  # passes that compare kernels ask before the schedule is assigned
 def _chosen(problem: Problem, target: Target, grid_reduction: str, machine: MachineModel) -> Schedule:
-    sized, equals = with_extents(problem), _Equals()
+    sized = with_extents(problem)
     predictions = _Predictions(sized, machine)
-    if grid_reduction == "auto":
-        for proposal in block_proposals(problem, target):
-            equals.add(proposal.schedule, predictions.of(proposal.schedule))
+    found = [p.schedule for p in block_proposals(problem, target)] if grid_reduction == "auto" else []
+    least = min((predictions.of(schedule).microseconds for schedule in found), default=inf)
     for loop in loops(problem, target):
         for schedule in combined(loop, problem, target, grid_reduction):
+            found.append(schedule)
             prediction = predictions.of(schedule)
-            equals.add(schedule, prediction)
-            if prediction.loop_microseconds > equals.most:  # no second stage makes this loop one of the fastest
+            least = min(least, prediction.microseconds)
+            if prediction.loop_microseconds > RESOLUTION * least:  # no second stage makes this one of the fastest
                 break
-    if equals.found:
-        if any(problem.hints):
-            equals.keep_fastest(_Predictions(with_extents(replace(problem, hints=())), machine))
-        return equals.least(sized)
+    if found:
+        found = predictions.equals(found)
+        if any(problem.hints):  # few rows tell little of what serves any number
+            found = _Predictions(with_extents(replace(problem, hints=())), machine).equals(found)
+        return _least_demanding([(predictions.of(schedule), schedule) for schedule in found], sized)
     if grid_reduction != "auto":
         return _chosen(problem, target, "auto", machine)
     raise ScheduleError(too_wide(problem, target), hint="reduce the rows in a function of its own")
@@ -181,6 +156,11 @@ class _Predictions:
             found = self._known[schedule] = predict(schedule, self._problem, self._machine)
         return found
 
+    def equals(self, schedules: Sequence[Schedule]) -> list[Schedule]:
+        """Those that are predicted to take as long as the fastest one, within `RESOLUTION`."""
+        most = RESOLUTION * min(self.of(schedule).microseconds for schedule in schedules)
+        return [schedule for schedule in schedules if self.of(schedule).microseconds <= most]
+
     def fastest(self, schedules: Sequence[Schedule]) -> Schedule | None:
         """The schedule that is predicted to take the least time, the first of equals; None of none."""
         return min(schedules, key=lambda schedule: self.of(schedule).microseconds, default=None)
@@ -192,42 +172,20 @@ def _known_predictions(problem: Problem, machine: MachineModel) -> dict[Schedule
     return {}
 
 
-class _Equals:
-    """Schedules that are predicted to take as long as the fastest one, `RESOLUTION` apart at most."""
+def _least_demanding(found: Iterable[tuple[Prediction, Schedule]], problem: Problem) -> Schedule:
+    """Of equals the schedule without clusters if there is one, that moves the least through the L2, to a tenth of a
+    microsecond, and then holds the least.
 
-    def __init__(self) -> None:
-        self.most = inf
-        self.found: list[tuple[float, Schedule, Prediction]] = []
+    What waits in shared memory is held too: schedules that keep all in registers come first.
+    """
 
-    def add(self, schedule: Schedule, prediction: Prediction) -> None:
-        microseconds = prediction.microseconds
-        if microseconds > self.most:
-            return
-        if microseconds * RESOLUTION < self.most:
-            self.most = microseconds * RESOLUTION
-            self.found = [each for each in self.found if each[0] <= self.most]
-        self.found.append((microseconds, schedule, prediction))
+    def demands(each: tuple[Prediction, Schedule]) -> tuple[bool, float, bool, int, float]:
+        prediction, schedule = each
+        clusters, spills = schedule.layout.cluster > 1, schedule.shared_spill > 0
+        held = held_registers(schedule, problem)
+        return clusters, round(prediction.l2, 1), spills, held, prediction.microseconds
 
-    def keep_fastest(self, predictions: _Predictions) -> None:
-        """Leaves those that are equals for other extents too: few rows tell little of what serves any number."""
-        others, found = _Equals(), {each[1]: each for each in self.found}
-        for schedule in found:
-            others.add(schedule, predictions.of(schedule))
-        self.found = [found[schedule] for _, schedule, _ in others.found]
-
-    def least(self, problem: Problem) -> Schedule:
-        """Without clusters if there is one, the schedule that moves the least through the L2, to a tenth of a
-        microsecond, and then holds the least.
-
-        What waits in shared memory is held too: schedules that keep all in registers come first.
-        """
-
-        def demands(each: tuple[float, Schedule, Prediction]) -> tuple[bool, float, bool, int, float]:
-            microseconds, schedule, prediction = each
-            clusters, spills = schedule.layout.cluster > 1, schedule.shared_spill > 0
-            return clusters, round(prediction.l2, 1), spills, held_registers(schedule, problem), microseconds
-
-        return min(self.found, key=demands)[1]
+    return min(found, key=demands)[1]
 
 
 def too_wide(problem: Problem, target: Target) -> str:

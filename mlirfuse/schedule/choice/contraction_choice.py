@@ -15,13 +15,6 @@ from mlirfuse.schedule.predict.kernels.contractions import predict_contraction
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
-TRANSPOSED = 1.01
-"""Least ratio of predictions from which on a persistent grid of transposed tiles is faster: of equals, results go out
-as they lie."""
-
-EQUAL_DIGITS = 2
-"""Decimals of predicted microseconds that tell schedules apart."""
-
 CROWDED = 0.1
 """Share by which one wave of blocks takes longer where all copy the same rows at a time, whose lines queue at the parts
 of the L2 that hold them; in between it grows with the square of the share of blocks."""
@@ -39,19 +32,17 @@ def choose_contraction(problem: ContractionProblem, target: Target, machine: Mac
 def fastest_first(
     problem: ContractionProblem, target: Target, machine: MachineModel
 ) -> tuple[tuple[Schedule, float], ...]:
-    """All candidates with their predicted microseconds, of equals those of shorter steps along k first, then the first;
-    see `choose_contraction`.
+    """All candidates with their predicted microseconds, of those equal to a hundredth those of shorter steps along k
+    first; see `choose_contraction`.
     """
 
     def order(pair: tuple[Schedule, float]) -> tuple[float, int, float]:
         schedule, microseconds = pair
         contraction = schedule.contraction_part
-        if contraction.persistent:
-            microseconds *= TRANSPOSED if contraction.swapped else 1.0
-        else:
+        if not contraction.persistent:
             crowding = _crowding(joined_schedule(schedule, problem), joined(problem))
             microseconds *= 1 + CROWDED * crowding**2
-        return round(microseconds, EQUAL_DIGITS), contraction.k, microseconds
+        return round(microseconds, 2), contraction.k, microseconds
 
     found = dict.fromkeys(candidates(problem, target))
     predicted = [(schedule, predict_contraction(schedule, problem, machine).microseconds) for schedule in found]

@@ -62,7 +62,8 @@ def _multi_pass(problem: Problem, target: Target) -> Iterator[Schedule]:
     along each dimension that may be chunked: along which memory is contiguous last.
     """
     narrower = list(_narrower(problem))
-    if problem.persistent_loop is None or problem.loop_is_optional or _reduces_all(problem):
+    loop = problem.persistent_loop
+    if loop is None or problem.loop_is_optional or problem.reduced == set(loop.dims):
         yield multi_pass_schedule(problem, target)
         for narrow in (problem, *narrower):
             yield multi_pass_schedule(narrow, target, threads=BLOCK_THREADS[0], vectors=1)
@@ -71,11 +72,6 @@ def _multi_pass(problem: Problem, target: Target) -> Iterator[Schedule]:
             schedule = narrow_multi_pass_schedule(narrow, target, chunked, threads=BLOCK_THREADS[0])
             if chunk_fits_registers(schedule, narrow, target):  # else as much is spilled, in far more code
                 yield schedule
-
-
-def _reduces_all(problem: Problem) -> bool:
-    """Whether a persistent loop runs over all that is reduced."""
-    return problem.persistent_loop is not None and problem.reduced == set(problem.persistent_loop.dims)
 
 
 def _chunkable(problem: Problem) -> frozenset[int]:

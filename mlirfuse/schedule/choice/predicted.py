@@ -48,7 +48,7 @@ def predicted_candidates(
     if isinstance(problem, Problem):
         found = [(proposal.family, proposal.schedule) for proposal in proposals(problem, target, grid_reduction)]
     else:
-        found = [(_instruction(schedule), schedule) for schedule in dict.fromkeys(candidates(problem, target))]
+        found = [(s.contraction_part.instruction, s) for s in dict.fromkeys(candidates(problem, target))]
     made = [Candidate(family, schedule, prediction_of(schedule, sized, machine)) for family, schedule in found]
     return sorted(made, key=lambda candidate: candidate.microseconds)
 
@@ -104,10 +104,6 @@ def _rate(problem: AnyProblem, machine: MachineModel) -> float:
     return max([rate for rate in rates if rate], default=plain)
 
 
-def _instruction(schedule: Schedule) -> str:
-    return schedule.contraction_part.instruction
-
-
 def ranked(
     problem: AnyProblem, target: Target, machine: MachineModel, elements: int, grid_reduction: str
 ) -> list[Candidate]:
@@ -118,10 +114,5 @@ def ranked(
     """
     sized = with_extents(problem, elements) if isinstance(problem, Problem) else problem
     found = predicted_candidates(problem, sized, target, machine, grid_reduction)
-    return [candidate for candidate in found if _combines(candidate.schedule, grid_reduction)]
-
-
-def _combines(schedule: Schedule, grid_reduction: str) -> bool:
-    """Whether a schedule combines partials as was asked, if it has any."""
-    loop = schedule.persistent_loop
-    return loop is None or grid_reduction in ("auto", loop.grid_reduction)
+    loops = ((candidate, candidate.schedule.persistent_loop) for candidate in found)
+    return [candidate for candidate, loop in loops if loop is None or grid_reduction in ("auto", loop.grid_reduction)]

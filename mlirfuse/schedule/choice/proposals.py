@@ -18,9 +18,7 @@ from mlirfuse.schedule.grid.sliding import sliding_loops
 from mlirfuse.schedule.grid.wide_rows import column_schedule, finer_schedule
 from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES
 from mlirfuse.schedule.model.residency import allocated, registers_left, resident_blocks
-from mlirfuse.schedule.orders.candidates import ordered_candidates, window_candidates
-from mlirfuse.schedule.orders.flat import flat_schedules
-from mlirfuse.schedule.orders.grid import in_grid_orders
+from mlirfuse.schedule.orders.candidates import flat_schedules, in_grid_orders, ordered_candidates, window_candidates
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import column_tile_schedules, flat_rows, row_candidates
 from mlirfuse.schedule.rows.chunked import (
@@ -28,7 +26,6 @@ from mlirfuse.schedule.rows.chunked import (
     chunk_fits_registers,
     multi_pass_schedule,
     narrow_multi_pass_schedule,
-    shared_schedule,
 )
 from mlirfuse.schedule.rows.register_tiles import register_tile_schedules
 from mlirfuse.schedule.rows.streamed import streamed_schedules
@@ -126,9 +123,7 @@ def _of_few(problem: Problem, schedules: Iterable[Schedule]) -> Iterable[Schedul
 
 
 def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Rows in chunks: kept in shared memory, or read again for every reduction."""
-    if (shared := shared_schedule(problem, target)) is not None:
-        yield shared
+    """Rows in chunks that are read again for every reduction."""
     rows_again = problem.live_bytes and problem.vector_dim in problem.reduced
     clusters = MULTI_PASS_CLUSTERS if rows_again else MULTI_PASS_CLUSTERS[:1]
     for threads in (*BLOCK_THREADS, target.max_threads_per_block):

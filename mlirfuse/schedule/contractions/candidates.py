@@ -34,15 +34,9 @@ MOST_SPLIT = 1024
 WAITING_BLOCKS = 8
 """Blocks of an SM that hide each other's waiting at barriers, where threads copy or compute operands themselves."""
 
-MOST_TAIL = 16
-"""Blocks that share a tile of the last wave, at most: one of them adds up what all have."""
-
 MOSTLY_ZEROS, FEW_RESULTS = 2.0, 1 << 20
 """Products that tiles multiply, to those that the result needs, from which on other instructions have candidates too;
 and elements of such results at most, since warps that store their own fragments take longer than copies of tiles."""
-
-ZEROS_ALONE = 16.0
-"""Ratio of these products of two tiles, from which on the larger one is no candidate."""
 
 MIN_STEPS = 4
 """Steps along k that a split leaves each block at least."""
@@ -135,8 +129,8 @@ def _is_long(schedule: Schedule, problem: ContractionProblem) -> bool:
 def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterator[Schedule]:
     """A schedule for every tile, unsplit and without a persistent loop.
 
-    Tiles that multiply many more zeros than others are left out. Where every tile of an instruction multiplies mostly
-    zeros in one step along k, the next slower one is as fast, and its smallest tiles are candidates too.
+    Where every tile of an instruction multiplies mostly zeros in one step along k, the next slower one is as fast, and
+    its smallest tiles are candidates too.
     """
     families = 0
     for family in _fastest_first(target):
@@ -148,8 +142,8 @@ def _tiles(problem: ContractionProblem, target: Target, divided: bool) -> Iterat
         families += bool(found)
         overruns = [_overrun(schedule, problem) for schedule in found]
         least = min(overruns, default=1.0)
-        most = (MOSTLY_ZEROS if families > 1 else ZEROS_ALONE) * least
-        found = [schedule for schedule, overrun in zip(found, overruns, strict=True) if overrun < most]
+        if families > 1:
+            found = [s for s, overrun in zip(found, overruns, strict=True) if overrun < MOSTLY_ZEROS * least]
         kept = found if divided else _least_that_cover(found, problem)
         yield from (schedule for schedule in kept if fits_block(schedule, problem, target))
         if families > 1 or (found and not (least >= MOSTLY_ZEROS and _is_little(found, problem))):
@@ -248,7 +242,7 @@ def _with_tail(schedule: Schedule, count: int, longest: int, target: Target) -> 
         target: the architecture.
     """
     tail = count % target.sms
-    most = min(MOST_TAIL, longest, target.sms // tail) if tail and count > target.sms else 1
+    most = min(longest, target.sms // tail) if tail and count > target.sms else 1
     for split in {most, (most + 1) // 2}:
         if split > 1:
             yield _persistent(schedule, in_waves=True).with_contraction(tail=tail, split=split)

@@ -291,7 +291,7 @@ class ContractionGrid:
             part_bytes: of each side's operand in one product.
         """
         counts, touched = [1, 1], list(part_bytes)
-        for extent, reads in reversed(self._batches):
+        for extent, reads in reversed(list(zip(self.extents[:-2], self.problem.batch_reads_of, strict=True))):
             is_kept = sum(touched) <= KEPT * self.machine.l2_bytes
             for side, has in enumerate(self.swapped(*reads)):
                 if has:
@@ -299,12 +299,6 @@ class ContractionGrid:
                 if has or not is_kept:
                     counts[side] *= extent
         return counts[0], counts[1]
-
-    @property
-    def _batches(self) -> list[tuple[int, tuple[bool, bool]]]:
-        """The extent of each batch dimension, outermost first, with the operands that have it."""
-        extents = self.extents[:-2]
-        return list(zip(extents, self.problem.batch_reads_of, strict=True))
 
 
 def _parted_lines(row_bytes: int, tile_bytes: int, count: int) -> float:

@@ -24,13 +24,6 @@ from mlirfuse.target import LINE, Target
 WARPS, REPEATS = (4, 8, 16, 32), (1, 2, 3, 4, 6, 8)
 """Warps of a block, and fragments of a thread along what is reduced."""
 
-SLICE_BYTES = LINE
-"""Bytes of a row in a slice, at least, of the narrowest array: blocks of different slices are not in step, and device
-memory is slower by half where they read a half of a line each."""
-
-MOST_BLOCKS = 4
-"""Blocks of an SM, at most: more leave each less shared memory, and more partial results."""
-
 BASE_REGISTERS = 44
 """Registers of a thread beside its elements: addresses of tiles, of slots and of partial results, and masks."""
 
@@ -39,8 +32,7 @@ def grid_persistent_schedules(problem: Problem, own: GridPersistentProblem, targ
     """Legal schedules for every split of the columns into slices, every shape of tiles, and all blocks that fit."""
     for layout in dict.fromkeys(_layouts(problem, own, target)):
         tile = problem.tile_of(layout)
-        most = min(MOST_BLOCKS, estimated_blocks(problem, layout, _registers(own, layout), target))
-        for blocks in range(1, most + 1):
+        for blocks in range(1, 1 + estimated_blocks(problem, layout, _registers(own, layout), target)):
             part = GridPersistent(own.dims)
             part = replace(part, kept_tiles=_kept_tiles(problem, own, layout, tile, part, blocks, target))
             schedule = Schedule(tile, layout, blocks_per_sm=blocks, grid_persistent=part)
@@ -72,10 +64,12 @@ def _layouts(problem: Problem, own: GridPersistentProblem, target: Target) -> It
 
 
 def _is_narrow(problem: Problem, fill: LayoutBuilder) -> bool:
-    """Whether a slice's rows are narrower than `SLICE_BYTES`, and than those of the arrays."""
+    """Whether a slice's rows of the narrowest array are narrower than a line, and than those of the array: blocks of
+    different slices are not in step, and device memory is slower by half where they read a half of a line each.
+    """
     dim = problem.vector_dim
     each = min((array.bytes for array in problem.whole_arrays), default=element_bytes(problem))
-    return fill.left(dim) > 1 and fill.vector[dim] * fill.lanes[dim] * each < SLICE_BYTES
+    return fill.left(dim) > 1 and fill.vector[dim] * fill.lanes[dim] * each < LINE
 
 
 def _registers(own: GridPersistentProblem, layout: BlockedLayout) -> int:

@@ -3,13 +3,12 @@
 What a thread reads of one operand meets all that it reads of the other in registers. It has a tile of all dimensions
 in which memory is contiguous, so that it reads every operand by vectors, and lanes make whole sectors of these; where
 registers do not hold all of the dimensions that are kept, lanes lie along those of one operand, and read the same of
-the other one. Where extents leave no whole sectors, lanes lie along the dimension that is innermost in one array, and
-vectors along that of another.
+the other one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 
@@ -27,9 +26,6 @@ from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import SECTOR, Target
 
-PIECES = (SECTOR // 2, SECTOR, 2 * SECTOR)
-"""Bytes that a thread reads side by side in memory where vectors lie along another dimension than lanes."""
-
 FEWEST_SUMS, MOST_SUMS = 8, 128
 """Sums of a thread: at least, where lanes lie along what is kept and read the same, and at most, half of the registers
 that it may have."""
@@ -42,36 +38,10 @@ def product_loops(problem: Problem, loop: PersistentLoopProblem, target: Target)
     """Legal loops whose threads have all of what is kept; none where an array varies along all of the space."""
     if not problem.shares_reads or loop.inner or None in problem.extents:
         return
-    # Blocks that share sectors take tiles side by side one after the other, so that the L1 has these; others take them
-    # at the same time, so that device memory is read in long runs.
-    found = (
-        (_rows_of_thread(problem, loop), True),
-        (_tiles_of_thread(problem, loop), False),
-        (_short_rows_of_thread(problem, loop), False),
-    )
-    for layouts, consecutive in found:
-        for layout in dict.fromkeys(layouts):
-            for blocks in halves(_resident(problem, loop, layout, target)):
-                schedule = _complete(problem, loop, layout, blocks, target, consecutive=consecutive)
-                if schedule is not None:
-                    yield schedule
-
-
-def _rows_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:
-    """Lanes along one dimension in which memory is contiguous, and a thread's pieces along another: every place of the
-    dimensions that are kept, and every way along the others.
-    """
-    extents = known_extents(problem)
-    kept = [d for d in range(problem.rank) if d not in loop.dims and extents[d] > 1]
-    for places in product((False, True), repeat=len(kept)):
-        for fill in _ways(problem, loop):
-            for d, apart in zip(kept, places, strict=True):
-                (fill.warps if apart else fill.repeats)[d] = extents[d]
-            if prod(fill.repeats[d] for d in kept) > MOST_SUMS:
-                break
-            # More warps are along those dimensions that lanes do not fill, from the innermost one on.
-            free = [d for d in reversed(loop.dims) if fill.vector[d] * fill.repeats[d] == 1] or list(loop.dims)
-            yield from _with_warps(fill, free)
+    for layout in dict.fromkeys((*_tiles_of_thread(problem, loop), *_short_rows_of_thread(problem, loop))):
+        for blocks in halves(_resident(problem, loop, layout, target)):
+            if (schedule := _complete(problem, loop, layout, blocks, target)) is not None:
+                yield schedule
 
 
 def _tiles_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:
@@ -93,7 +63,7 @@ def _tiles_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iterator[
                 fill.lanes[d], fill.repeats[d] = side, extents[d] // side
             for d in others:
                 (fill.warps if apart else fill.repeats)[d] = extents[d]
-            yield from _with_warps(fill, list(reversed(loop.dims)))
+            yield from _with_warps(fill, loop)
 
 
 def _short_rows_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:
@@ -121,16 +91,16 @@ def _short_rows_of_thread(problem: Problem, loop: PersistentLoopProblem) -> Iter
             fill.lanes_left = WARP // lanes
             fill.divide_lanes(*reversed(loop.dims))
             fill.rest_of_lanes(loop.dims[-1])
-            yield from _with_warps(fill, list(reversed(loop.dims)))
+            yield from _with_warps(fill, loop)
 
 
-def _with_warps(fill: LayoutBuilder, free: Sequence[int]) -> Iterator[BlockedLayout]:
-    """The layouts with warps along some dimensions beside those that there are."""
+def _with_warps(fill: LayoutBuilder, loop: PersistentLoopProblem) -> Iterator[BlockedLayout]:
+    """The layouts with warps along the looped dimensions beside those that there are."""
     for warps in (prod(fill.warps) << n for n in range(4)):
         if FEWEST_WARPS <= warps <= MOST_WARPS:
             more = fill.copy()
-            more.divide_warps(*free, most=warps)
-            more.warps[free[-1]] *= warps // prod(more.warps)
+            more.divide_warps(*reversed(loop.dims), most=warps)
+            more.warps[loop.dims[0]] *= warps // prod(more.warps)
             yield more.layout()
 
 
@@ -166,28 +136,6 @@ def _tiles(problem: Problem, loop: PersistentLoopProblem, lanes: int) -> Iterato
                 yield more
 
 
-def _ways(problem: Problem, loop: PersistentLoopProblem) -> Iterator[LayoutBuilder]:
-    """Vectors, repeats and lanes along the looped dimensions: a dimension is either lanes' or a thread's."""
-    extents = known_extents(problem)
-    reads = [a for a in problem.reads if a.dims]
-    inner = list(dict.fromkeys(a.order[0] for a in reads if a.order[0] in loop.dims))
-    order = [*inner, *(d for d in reversed(loop.dims) if d not in inner)]
-    for along in inner if len(inner) > 1 else ():
-        nbytes = max(a.bytes for a in reads if a.order[0] == along)
-        others = [d for d in order if d != along]
-        width = widest(problem, along, [n & -n for n in extents])
-        if not others or width == 1:
-            continue
-        for piece in PIECES:
-            repeats = max(1, piece // (width * nbytes))
-            if extents[along] % (width * repeats) == 0:
-                fill = LayoutBuilder(extents, along, width)
-                fill.repeats[along] = repeats
-                fill.divide_lanes(*others)
-                fill.rest_of_lanes(others[-1])
-                yield fill
-
-
 def _resident(problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, target: Target) -> int:
     """Blocks of an SM whose registers hold the sums and what is read in a step; 0 for none."""
     sums = prod(layout.fragments(d) * layout.vector[d] for d in range(problem.rank) if d not in loop.dims)
@@ -203,17 +151,10 @@ def _held_bytes(array: ArrayAccess, problem: Problem, layout: BlockedLayout) -> 
 
 
 def _complete(
-    problem: Problem,
-    loop: PersistentLoopProblem,
-    layout: BlockedLayout,
-    blocks: int,
-    target: Target,
-    *,
-    consecutive: bool,
+    problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, blocks: int, target: Target
 ) -> Schedule | None:
     """The schedule of a layout with so many blocks an SM; None if it is illegal."""
     tile = problem.tile_of(layout, loop.dims)
     rounds_often = loop.wide and (problem.tiles(tile, loop.dims) or 0) > PERIOD * target.sms * blocks
     period = PERIOD if rounds_often else 0
-    schedule = with_second_stage(problem, loop, layout, blocks, target, period=period, consecutive=consecutive)
-    return legal(problem, schedule, target)
+    return legal(problem, with_second_stage(problem, loop, layout, blocks, target, period=period), target)

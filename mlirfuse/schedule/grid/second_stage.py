@@ -8,16 +8,15 @@ shared memory keep bytes in flight without registers, two or three tiles deep.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import gcd, prod
 from typing import Any
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.loops import are_apart, padding, row_elements
+from mlirfuse.schedule.model.loops import are_apart, padding
 from mlirfuse.schedule.model.residency import shared_left
 from mlirfuse.schedule.model.shared_memory import persistent_loop_bytes
-from mlirfuse.schedule.parts.persistent_loop import SHARING, SUM_ROWS, PersistentLoop
+from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS, PersistentLoop
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import SECTOR, Target
@@ -25,16 +24,9 @@ from mlirfuse.target import SECTOR, Target
 READ_REGISTERS = 64
 """Registers for the partials that a thread has asked for, at most; at most half of those that a thread may have."""
 
-SINGLE_READS = 0.75
-"""Share of `READ_REGISTERS` for partials that are read number by number, each from an address of its own."""
-
 KNOWN_CLUSTER = 2
 """Blocks of a cluster up to which all SMs hold blocks of whole clusters: GPCs have pairs of SMs (TPCs), but differ in
 how many, so that of larger clusters some SMs are left over."""
-
-CHUNK_ELEMENTS, SHARED_ACCUMULATORS, SHARED_ROW = 12 * 1024, 4, 512
-"""Elements of a small chunk of the dynamic tail; bytes of an element's accumulators, and elements of a row, up to which
-blocks share the tail. More chunks leave more partials for the second stage, and larger ones end less together."""
 
 STAGES = 3
 """Tiles of a block under way: one in work, two loading."""
@@ -92,8 +84,6 @@ def choose_second_stage(
         for d, extent in enumerate(extents)
     )
     registers = min(READ_REGISTERS, target.registers_per_sm // (blocks_per_sm * layout.threads) // 2)
-    if columns != first and second_stage.vector[columns] == 1:
-        registers = round(SINGLE_READS * registers)
     return tile, second_stage, _reads(persistent_loop, second_stage, -(-blocks // slices // tile[first]), registers)
 
 
@@ -119,7 +109,7 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
     atomic additions, which leave `SUM_ROWS` rows of sums: a thread reads all of these in its columns at once.
     """
     loop = schedule.loop_part
-    changes: dict[str, Any] = {"chunk": loop.chunk if grid_reduction in SHARING else 0}
+    changes: dict[str, Any] = {}
     if grid_reduction == "last_block" and loop.period:
         # In a branch that one block takes ptxas has fewer registers for reads than in the whole kernel.
         changes["second_stage_reads"] = max(1, loop.second_stage_reads // 2)
@@ -130,7 +120,7 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
         tile, layout = _row_of_sums(schedule, loop.dims)
         changes |= {"second_stage_tile": tile, "second_stage_layout": layout}
         changes |= {"second_stage_reads": SUM_ROWS, "period": 0}
-    if grid_reduction == loop.grid_reduction and changes == {"chunk": loop.chunk}:
+    if grid_reduction == loop.grid_reduction and not changes:
         return schedule
     return schedule.with_loop(grid_reduction=grid_reduction, **changes)
 
@@ -185,30 +175,18 @@ def with_second_stage(
 
     `resident` blocks share an SM, whose threads work in an order; `how` are further fields of `PersistentLoop`.
     """
-    plan = _second_stage_plan(problem, loop, layout, resident, target, **how)
-    return _scheduled(problem, plan, layout, resident, order)
-
-
-def _second_stage_plan(
-    problem: Problem, loop: PersistentLoopProblem, layout: BlockedLayout, resident: int, target: Target, **how: Any
-) -> PersistentLoop:
-    """A persistent loop with a second stage; `how` are further fields."""
     tile, second, reads = choose_second_stage(problem, loop, layout, resident, target, how.get("slices", 1))
     fields = {"grid_reduction": "grid_sync", "period": PERIOD if loop.wide else 0, "second_stage_reads": reads, **how}
-    return PersistentLoop(loop.dims, second_stage_tile=tile, second_stage_layout=second, **fields)
-
-
-def _scheduled(problem: Problem, plan: PersistentLoop, layout: BlockedLayout, resident: int, order: str) -> Schedule:
-    """The schedule of a persistent loop over tiles of a layout."""
-    tile = problem.tile_of(layout, plan.dims)
-    return Schedule(tile, layout, order=order, blocks_per_sm=resident, persistent_loop=plan)
+    plan = PersistentLoop(loop.dims, second_stage_tile=tile, second_stage_layout=second, **fields)
+    return Schedule(
+        problem.tile_of(layout, loop.dims), layout, order=order, blocks_per_sm=resident, persistent_loop=plan
+    )
 
 
 def legal(problem: Problem, schedule: Schedule, target: Target) -> Schedule | None:
     """A schedule with a persistent loop; None if it is illegal, or if its blocks lack shared memory."""
     is_legal = check_schedule(schedule, problem.extents, problem.reduced, target) is None
-    fits = _fits(problem, schedule.layout, schedule.loop_part, schedule.blocks_per_sm, target)
-    return schedule if fits and is_legal else None
+    return schedule if is_legal and _fits(problem, schedule, target) else None
 
 
 def staged(
@@ -225,17 +203,12 @@ def staged(
     So many blocks share an SM, whose threads work in an order, and keep what all tiles share in `columns`.
     """
     apart = are_apart(loop, layout, order)
-    few = loop.accumulator_bytes <= SHARED_ACCUMULATORS and row_elements(problem) <= SHARED_ROW
-    chunk = max(1, CHUNK_ELEMENTS // prod(layout.extents)) if apart and few and not loop.wide else 0
-    # A block that takes chunks does not know its last tile. Costs of peeling were not fitted to order `depth`.
-    peeled = order == "breadth" and loop.inner and not loop.wide and not chunk
-    how = {"columns": columns, "peeled": peeled, "chunk": chunk}
-    plan = _second_stage_plan(problem, loop, layout, blocks, target, **how)
+    peeled = order == "breadth" and loop.inner and not loop.wide  # costs of peeling were not fitted to order `depth`
+    schedule = with_second_stage(problem, loop, layout, blocks, target, order=order, columns=columns, peeled=peeled)
     none_abreast = layout.cluster == 1 and layout.is_alone(loop.dims) and order == "breadth"
     most = STAGES if problem.vector > 1 and problem.copied else 1  # asynchronous copies move 4 bytes or more
     for stages in range(most, 1, -1):
-        deep = replace(
-            plan,
+        deep = schedule.with_loop(
             stages=stages,
             few_tiles=FEW_TILES if none_abreast and stages > 2 else 0,
             row_values="shared" if apart else "registers",
@@ -243,12 +216,13 @@ def staged(
             # their threads, or those of several warps lie side by side.
             streamed=(apart or layout.is_alone(loop.dims)) and padding(problem, loop, layout) == 1,
         )
-        if _fits(problem, layout, deep, blocks, target):
-            plan = deep
+        if _fits(problem, deep, target):
+            schedule = deep
             break
-    return legal(problem, _scheduled(problem, plan, layout, blocks, order), target)
+    return legal(problem, schedule, target)
 
 
-def _fits(problem: Problem, layout: BlockedLayout, plan: PersistentLoop, resident: int, target: Target) -> bool:
-    """Whether so many blocks share the memory of an SM."""
-    return persistent_loop_bytes(problem, layout, plan) <= shared_left(resident, target)
+def _fits(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether the blocks of an SM share its memory."""
+    needed = persistent_loop_bytes(problem, schedule.layout, schedule.loop_part)
+    return needed <= shared_left(schedule.blocks_per_sm, target)

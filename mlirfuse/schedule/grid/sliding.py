@@ -23,11 +23,8 @@ from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import SECTOR, Target
 
-LONGEST_RUNS = (16, 8, 4)
-"""Neighbours of a thread, at most: of each the longest run that divides the extent is a candidate."""
-
-MOST_ROWS = 4
-"""Neighbours along the next dimension in which windows slide, at most, where a thread has all of a window there."""
+LONGEST_RUN = 16
+"""Neighbours of a thread, at most, of which the longest run that divides the extent is a candidate."""
 
 FEWEST_THREADS, MOST_WARPS = 128, 16
 """Threads of a block, and its warps where the dimensions that are kept do not need more."""
@@ -63,9 +60,9 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[in
     extents = [extent or 1 for extent in problem.extents]
     (slid, inner), *outer = pairs
     vectors = [problem.vector >> n for n in range(3) if problem.vector >> n]
-    runs = [max(n for n in range(1, most + 1) if extents[slid] % n == 0) for most in LONGEST_RUNS]
+    run = max(n for n in range(1, LONGEST_RUN + 1) if extents[slid] % n == 0)
     channels = [(vector, *factors) for vector in vectors for factors in _slices(problem, vector)]
-    for (vector, along, warps), run, places in product(channels, dict.fromkeys(runs), _places(len(outer))):
+    for (vector, along, warps), places in product(channels, _places(len(outer))):
         start = LayoutBuilder(extents, problem.vector_dim, vector)
         start.add_lanes(problem.vector_dim, most=along)
         start.warps[problem.vector_dim] = warps
@@ -77,14 +74,9 @@ def _layouts(problem: Problem, loop: PersistentLoopProblem, pairs: list[tuple[in
             if place == "lanes":
                 start.add_lanes(tap)
             start.warps[tap] = start.left(tap)
-        rows = [n for n in range(1, MOST_ROWS + 1) if outer and places[0] == "thread" and extents[outer[0][0]] % n == 0]
-        for row, more in product(rows or [1], (1, 2, 4, 8)):
+        free = [d for d in reversed(loop.dims) if d != slid] or [problem.vector_dim]
+        for more in (1, 2, 4, 8):
             fill = start.copy()
-            alone = {slid}
-            if row > 1:  # other threads' rows between these would leave nothing in common
-                fill.repeats[outer[0][0]] = row
-                alone.add(outer[0][0])
-            free = [d for d in reversed(loop.dims) if d not in alone] or [problem.vector_dim]
             fill.divide_lanes(*free)
             fill.rest_of_lanes(free[-1])
             warps_in_all = more * prod(fill.warps)

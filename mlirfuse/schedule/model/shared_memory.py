@@ -58,12 +58,10 @@ def _row_exchange(problem: Problem, layout: BlockedLayout, persistent_loop: Pers
 def _accumulator_exchange(
     problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop
 ) -> int:
-    """Bytes that warps with rows side by side exchange of the reductions: behind a persistent loop or a chunk, and once
-    a period.
+    """Bytes that warps with rows side by side exchange of the reductions: behind a persistent loop, and once a
+    period.
     """
     nbytes = layout.exchanged(problem.dims) * problem.accumulator_bytes
-    if persistent_loop.chunk:
-        return copies_bytes(nbytes)
     return 2 * nbytes if persistent_loop.period else nbytes
 
 
@@ -78,7 +76,7 @@ def _exchange_of_rows(problem: PersistentLoopProblem, layout: BlockedLayout, per
         for nbytes in exchange_bytes(part, layout)
     )
     outer = sum(nbytes for part in problem.outer_reductions for nbytes in exchange_bytes(part, layout))
-    return inner + (copies_bytes(outer) if persistent_loop.chunk else 2 * outer if persistent_loop.period else outer)
+    return inner + (2 * outer if persistent_loop.period else outer)
 
 
 def _second_stage(problem: PersistentLoopProblem, persistent_loop: PersistentLoop) -> int:

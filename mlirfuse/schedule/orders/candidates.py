@@ -1,17 +1,21 @@
 """Schedules of kernels whose arrays lie in different memory orders, and of reductions over few elements, which a thread
-reduces alone: colours, windows, small matrices.
+reduces alone: colours, windows, small matrices; rows in tiles that are runs of memory, and the order of blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.registers import MOST_ELEMENTS
 from mlirfuse.schedule.orders.tiles import SMALL, grown_tiles, layouts, ordered_layout, orders, tiles, widest
+from mlirfuse.schedule.parts.array_access import follows, split_sectors
 from mlirfuse.schedule.parts.transposed_tiles import MOST_TRANSPOSED, TransposedTiles
+from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 
@@ -171,3 +175,52 @@ def _prefixes(found: Sequence[tuple[int, ...]], small: frozenset[int]) -> Iterat
     for order in found:
         inner = next((n for n, d in enumerate(order) if d not in small), len(order))
         yield frozenset(order[:inner])
+
+
+def in_grid_orders(problem: Problem, schedules: Iterable[Schedule]) -> Iterator[Schedule]:
+    """Schedules of one tile a block as they are, and with blocks first along the dimension along which the tiles of a
+    result share sectors: the L2 has the rest of a sector then when the next block writes it.
+    """
+    extents, every = known_extents(with_extents(problem)), range(problem.rank)
+    for schedule in schedules:
+        yield schedule
+        if schedule.transposed is not None and schedule.transposed.mirrored:
+            continue
+        shared = [split_sectors(array, schedule.tile, extents) for array in problem.writes]
+        for split in dict.fromkeys(found[0] for found in shared if found is not None):
+            if any(schedule.tile[d] < extents[d] for d in follows(every, split)):
+                yield replace(schedule, grid_order=(*(d for d in every if d != split), split))
+
+
+MOST_WARPS = 16
+"""Warps of a block."""
+
+
+def flat_schedules(problem: Problem) -> Iterator[Schedule]:
+    """Tiles of whole rows whose lanes have a row each, or a part of one where a block's warps share it.
+
+    None where rows are whole vectors, or arrays over the whole space are not contiguous and aligned, or more than rows
+    is reduced.
+    """
+    inner = problem.rank - 1
+    whole = [a for a in problem.whole_arrays if a.order and a.order[0] == inner]
+    if problem.rank < 2 or problem.reduced - {inner} or problem.transposed is not None or not whole:
+        return
+    row, rows = problem.extents[-1], problem.expected[-2]
+    plain = all(a.is_contiguous and not a.windows for a in whole)
+    if row is None or not plain or row % (WIDEST_ACCESS // min(a.bytes for a in whole)) == 0:
+        return
+    for across in (n for n in range(1, MOST_WARPS + 1) if row % n == 0 and row // n <= MOST_ELEMENTS):
+        down = 1
+        while across * down <= MOST_WARPS and (rows is None or down == 1 or WARP * down <= rows):
+            yield _schedule(problem, across, down)
+            down *= 2
+
+
+def _schedule(problem: Problem, across: int, down: int) -> Schedule:
+    row, ones = problem.extents[-1] or 1, (1,) * (problem.rank - 2)
+    layout = BlockedLayout(
+        (*ones, 1, 1), (*ones, WARP, 1), (*ones, down, across), (*ones, 1, row // across), (*ones, 1, 1)
+    )
+    tile = (*ones, min(WARP * down, problem.extents[-2] or WARP * down), row)
+    return Schedule(tile, layout, flat=True)

@@ -1,4 +1,6 @@
-"""How one array of a kernel lies in memory, in terms of the kernel's iteration space."""
+"""How one array of a kernel lies in memory, in terms of the kernel's iteration space, and which sectors of it tiles
+share.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, floor, prod
+from math import ceil, floor, gcd, prod
 
 from mlirfuse.support.kept import hashed_once
+from mlirfuse.target import SECTOR
 
 
 @hashed_once
@@ -195,3 +198,31 @@ def _of_boxes(sides: tuple[int, ...], starts: tuple[tuple[int, ...], ...]) -> in
 def _moved(offsets: tuple[int, ...], step: int, count: int) -> tuple[int, ...]:
     """The elements that so many windows have together whose first elements are a step apart."""
     return tuple(sorted({number * step + offset for number in range(count) for offset in offsets}))
+
+
+@lru_cache(maxsize=4096)
+def split_sectors(array: ArrayAccess, tile: tuple[int, ...], extents: tuple[int, ...]) -> tuple[int, float] | None:
+    """The dimension along which neighbouring tiles share sectors of an array, and how many they share in all, about.
+
+    None where tiles consist of whole sectors.
+
+    Args:
+        array: the array.
+        tile: sides of a tile of the space.
+        extents: of the space.
+    """
+    steps = array.steps(extents)
+    split = next((d for d in array.order if tile[d] < extents[d]), None)
+    if split is None or array.windows:
+        return None
+    run = array.run(tile, extents)
+    apart = [tile[d] * steps[d] if d == split else steps[d] for d in array.dims if extents[d] > 1 and steps[d] >= run]
+    aligned = gcd(SECTOR, *(elements * array.bytes for elements in apart))
+    if aligned == SECTOR:
+        return None
+    return split, prod(extents[d] for d in array.dims) / run * (1 - aligned / SECTOR)
+
+
+def follows(order: Sequence[int], dim: int) -> list[int]:
+    """The dimensions along which blocks follow one another before they do so along another one, by the grid's order."""
+    return list(order[list(order).index(dim) + 1 :])

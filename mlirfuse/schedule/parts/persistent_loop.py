@@ -26,9 +26,6 @@ All but `atomics` add in the order of blocks, so that results are the same bits 
 unasked.
 """
 
-SHARING = ("grid_sync", "last_block")
-"""Who may add up the partials of a persistent loop with a dynamic tail: any number of partials, in their order."""
-
 SUM_ROWS = 8
 """Rows of sums for atomic additions: block b adds to row b % SUM_ROWS, so that few blocks contend for an address, and a
 sum of all partials in any order loses less."""
@@ -39,11 +36,6 @@ COLUMNS = ("registers", "shared")
 ROW_VALUES = ("registers", "shared")
 """Where a block keeps what varies along the looped dimensions only, such as a row's mean, until its tile is worked on.
 """
-
-TAIL, LEAST_CHUNKS = 20, 3
-"""One tile in `TAIL` is in the dynamic tail that blocks share, if that makes at least `LEAST_CHUNKS` small chunks a
-block. Blocks with equally many tiles end at different times, as groups of SMs get different shares of memory
-bandwidth."""
 
 MOST_STAGES, MOST_READS = 16, 256
 """Tiles of a block that may be under way at once, and of partial results: more than there is room for on chip."""
@@ -76,10 +68,8 @@ class PersistentLoop:
             tiles that are loaded together arrive together, and leave their work for the end. 0 for no such limit.
         row_values: one of `ROW_VALUES`: loaded into registers one step ahead, or copied to shared memory with the tile.
         streamed: whether a step decides if the loop reads little enough for its tiles to leave the L2 first.
-        chunk: tiles of a chunk of the dynamic tail, which blocks share: each chunk has a partial of its own; 0 where
-            all tiles are given out from the start. With a second stage of `SHARING`, no period, and not peeled.
         consecutive: whether a block takes tiles that follow each other in place of every so many, so that the L1 has
-            what their windows have in common. With one stage, not peeled, and without a dynamic tail.
+            what their windows have in common. With one stage, and not peeled.
         slices: slices of the dimension of threads' vectors, of which a tile has one: block b has slice b % slices, and
             shares the tiles of the looped dimensions with the other blocks of its slice. Blocks so hold accumulators of
             a slice alone. For `second_kernel`, one stage, not peeled, with a multiple of them as `blocks`.
@@ -98,7 +88,6 @@ class PersistentLoop:
     few_tiles: int = 0
     row_values: str = "registers"
     streamed: bool = False
-    chunk: int = 0
     consecutive: bool = False
     slices: int = 1
 
@@ -144,12 +133,8 @@ class PersistentLoop:
             return f"grid_reduction {self.grid_reduction!r} takes one partial a block, without a period"
         if self.peeled and self.period:
             return "a peeled loop stores one partial a block, without a period"
-        if self.chunk < 0:
-            return f"chunks of {self.chunk} tiles: chunk must be at least 0"
-        if self.chunk and (self.grid_reduction not in SHARING or self.period or self.peeled):
-            return f"a dynamic tail takes grid_reduction {' or '.join(SHARING)}, no period, and no peeled loop"
-        if self.consecutive and (self.stages > 1 or self.peeled or self.chunk):
-            return "a block takes consecutive tiles with one stage, no peeled loop, and no dynamic tail only"
+        if self.consecutive and (self.stages > 1 or self.peeled):
+            return "a block takes consecutive tiles with one stage and no peeled loop only"
         if self.slices < 1:
             return f"{self.slices} slices: there must be 1 at least"
         if self.slices > 1 and (not self.has_second_kernel or self.stages > 1 or self.peeled):

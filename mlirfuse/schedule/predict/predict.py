@@ -7,13 +7,12 @@ from math import prod
 from mlirfuse.machine import MachineModel
 from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
 from mlirfuse.schedule.predict.counts.windows import partial_bytes, result_bytes
-from mlirfuse.schedule.predict.device import Device, device_of
 from mlirfuse.schedule.predict.kernels.chunks import chunk_work, register_tile_work
 from mlirfuse.schedule.predict.kernels.grid_persistent import grid_persistent_work
 from mlirfuse.schedule.predict.kernels.loops import loop_work
 from mlirfuse.schedule.predict.kernels.tiles import tile_work
 from mlirfuse.schedule.predict.prediction import Prediction
-from mlirfuse.schedule.predict.work import US, Work, price
+from mlirfuse.schedule.predict.work import US, Device, Work, device_of, price
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 

@@ -1,22 +1,48 @@
-"""`Work`: what a kernel makes a machine do, whatever family its schedule is of; `price`: what that takes."""
+"""`Work`: what a kernel makes a machine do, whatever family its schedule is of; `price`: what that takes; `Device`: the
+machine's speeds and its architecture's limits, which the families' files count blocks with.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 
 from mlirfuse.machine import MachineModel
-from mlirfuse.schedule.predict.facts import (
-    DEPENDENT_CYCLES,
-    EXCHANGE_BARRIERS,
-    INSTRUCTION_BYTES,
-    INSTRUCTION_CACHE,
-    JOINING,
-    LARGEST_INSTRUCTION_CACHE,
-    RECENT,
-    UNCACHED_RATE,
-)
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.machine import RESERVED_SHARED
+from mlirfuse.schedule.model.residency import allocated, resident_blocks
 from mlirfuse.schedule.predict.prediction import Prediction
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import TARGETS, Target
+
+INSTRUCTION_BYTES, INSTRUCTION_CACHE, LARGEST_INSTRUCTION_CACHE = 16, 32 << 10, 128 << 10
+"""Bytes of an instruction, and of an SM's caches for them: that of its schedulers, and its largest one (Jia et al.,
+"Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 3.5; as large on Hopper,
+`benchmarks/results/instruction_cache-h200.json`)."""
+
+UNCACHED_RATE = 0.55
+"""Rate of instructions that come from the largest cache, to that of the schedulers, where several warps of each are at
+work (`benchmarks/results/instruction_cache-h200.json`)."""
+
+DEPENDENT_CYCLES = 4
+"""Cycles from an instruction to another one that needs its result."""
+
+EXCHANGE_BARRIERS = 9
+"""Barriers that an exchange between the warps of a block takes as long as: these write, meet, and read, and seldom
+arrive together."""
+
+JOINING = 0.5
+"""Share of what clusters add to a launch that they add to each wave of blocks too: blocks of one start together."""
+
+LAST_BLOCK_MESSAGES = 2
+"""Messages, one after the other, by which the last block of a grid learns that it is: a block's partial results have to
+be seen by all before it counts itself, and the count has to be back before the last one reads them
+(`benchmarks/results/candidates_survey-h200.json`)."""
+
+RECENT = 64
+"""Times that what a kernel moves fits the L2 where the L2 still has its arguments: what other kernels moved since then
+is many times as much."""
 
 US = 1e6
 """Microseconds of a second."""
@@ -208,3 +234,45 @@ def waves(blocks: int, slots: int) -> float:
     """Times that slots are filled with blocks one after the other: a whole number where they are few."""
     count = blocks / slots
     return max(1.0, ceil(count - EVEN)) if count < FEW_WAVES else count
+
+
+@dataclass(frozen=True)
+class Device:
+    """What blocks run on.
+
+    Attributes:
+        machine: its speeds.
+        target: its limits.
+    """
+
+    machine: MachineModel
+    target: Target
+
+    def work(self, layout: BlockedLayout, clusters: int, resident: int) -> Work:
+        """The work of so many clusters of blocks, or of blocks alone, of which an SM holds `resident`; nothing yet."""
+        return Work(
+            clusters * layout.cluster, layout.cluster, layout.threads, resident, self.machine.sms_with(layout.cluster)
+        )
+
+    def asked(self, schedule: Schedule, registers: int | None) -> int:
+        """Blocks that an SM holds of those that a schedule asks for, once the registers of a thread are known."""
+        resident = max(1, schedule.blocks_per_sm)
+        return resident if registers is None else min(resident, self.resident(schedule.layout.threads, registers))
+
+    def resident(self, threads: int, registers: int, shared: int = 0) -> int:
+        """Blocks that an SM holds at once.
+
+        Args:
+            threads: of a block.
+            registers: of a thread.
+            shared: bytes of shared memory of a block.
+        """
+        given = allocated(min(registers, self.target.max_registers_per_thread))
+        by_shared = self.target.shared_per_sm // (shared + RESERVED_SHARED)
+        return max(1, min(resident_blocks(threads, given, self.target), by_shared))
+
+
+@lru_cache(maxsize=16)
+def device_of(machine: MachineModel) -> Device:
+    """The device of a machine model."""
+    return Device(machine, TARGETS[machine.chip].with_sms(machine.sms))

@@ -17,7 +17,7 @@ from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.registers import MOST_ELEMENTS, registers_per_thread
 from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
 from mlirfuse.schedule.model.shared_memory import exchange_bytes
-from mlirfuse.schedule.orders.flat import flat_schedules
+from mlirfuse.schedule.orders.candidates import flat_schedules
 from mlirfuse.schedule.predict.counts.space import element_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.layouts import (
@@ -57,10 +57,6 @@ computed once for all, and more loads are under way."""
 
 FEWEST_LINES = 16
 """Cache lines of a row from which on shifting it to lines pays."""
-
-EXCHANGED_BYTES = 8
-"""Bytes of each element that the warps of a block exchange, at least: two numbers of f32, such as a maximum and a sum.
-"""
 
 MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache. Those of
@@ -121,11 +117,7 @@ def _row_of(problem: Problem) -> Problem:
 @lru_cache(maxsize=32)
 def _spread(problem: Problem, order: str, target: Target) -> tuple[Schedule, ...]:
     """A row that is split in all these ways, whatever registers its elements take."""
-    return tuple(_splits_of_rows(problem, order, target))
-
-
-def _splits_of_rows(problem: Problem, order: str, target: Target) -> Iterator[Schedule]:
-    cluster = 1
+    found, cluster = list[Schedule](), 1
     while cluster <= target.max_cluster:
         seen: set[tuple[int, ...]] = set()
         for warps in range(1, target.max_threads_per_block // WARP + 1):
@@ -142,8 +134,9 @@ def _splits_of_rows(problem: Problem, order: str, target: Target) -> Iterator[Sc
                     continue
                 fine = split.lanes < WARP or split.vector < problem.vector
                 if not fine or _divides(schedule.layout, problem):
-                    yield schedule
+                    found.append(schedule)
         cluster *= 2
+    return tuple(found)
 
 
 def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
@@ -205,7 +198,8 @@ def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Sch
     most = fragments - 1 if spills else 0
     slot = layout.threads * width * problem.shared_spill_bytes
     staged = flat_bytes(problem, layout) if schedule.flat else staged_bytes(problem, layout)
-    exchange = _exchange(problem, layout)
+    # Each reduction has an exchange of its own between warps, and between blocks.
+    exchange = max(SHARED_RESERVE, sum(n for part in problem.reductions for n in exchange_bytes(part, layout)))
     most_held = MOST_HELD if has_costly_ends(layout) else MOST_ELEMENTS
     most_fragments = MOST_ELEMENTS if schedule.flat else MOST_FRAGMENTS
     reached = 0
@@ -230,12 +224,6 @@ def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Sch
             in_order=_keeps_order(problem, layout, shared_spill),
             rematerialize_addresses=_is_short(schedule, shared_spill, spare),
         )
-
-
-def _exchange(problem: Problem, layout: BlockedLayout) -> int:
-    """Bytes of shared memory that reductions have for the exchange between warps, and between blocks: each its own."""
-    usual = EXCHANGED_BYTES * layout.exchanged(sorted(problem.reduced))
-    return max(SHARED_RESERVE, usual, sum(n for part in problem.reductions for n in exchange_bytes(part, layout)))
 
 
 def _is_short(schedule: Schedule, shared_spill: int, spare: int) -> bool:

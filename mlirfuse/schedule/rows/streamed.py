@@ -8,7 +8,7 @@ along what is kept have nothing to exchange; warps along what is reduced make mo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -31,25 +31,6 @@ FEWER = 4
 fit an SM then."""
 
 
-@dataclass(frozen=True)
-class _Split:
-    """How lanes and warps are dealt out.
-
-    Attributes:
-        contiguous: lanes along the contiguous dimension.
-        along_memory: whether the other lanes follow memory; if not, they lie along what is reduced.
-        kept: warps along what is kept.
-        reduced: warps along what is reduced.
-        fragments: of a thread.
-    """
-
-    contiguous: int
-    along_memory: bool
-    kept: int
-    reduced: int
-    fragments: int
-
-
 def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -> tuple[Schedule, ...]:
     """Schedules of blocks that loop over the reduced dimensions.
 
@@ -67,21 +48,19 @@ def streamed_schedules(problem: Problem, target: Target, *, few: bool = False) -
 
 @lru_cache(maxsize=8)  # choices that are made again after spills only estimate other registers
 def _legal(problem: Problem, target: Target, few: bool) -> tuple[Schedule, ...]:
-    return tuple(_proposed(problem, target, few=few))
-
-
-def _proposed(problem: Problem, target: Target, *, few: bool) -> Iterator[Schedule]:
     if not problem.reduced or (problem.live_bytes and problem.vector_dim in problem.reduced):
-        return
-    found = (_schedule(problem, split) for split in _splits(problem, target, few=few))
-    for schedule in dict.fromkeys(found):
-        if leaves_remainders(schedule, problem) or _leaves_sms_idle(schedule, problem, target):
-            continue
-        if not check_schedule(schedule, problem.extents, problem.reduced, target):
-            yield schedule
+        return ()
+    return tuple(
+        schedule
+        for schedule in dict.fromkeys(_splits(problem, target, few=few))
+        if not leaves_remainders(schedule, problem)
+        and not _leaves_sms_idle(schedule, problem, target)
+        and not check_schedule(schedule, problem.extents, problem.reduced, target)
+    )
 
 
-def _splits(problem: Problem, target: Target, *, few: bool) -> Iterator[_Split]:
+def _splits(problem: Problem, target: Target, *, few: bool) -> Iterator[Schedule]:
+    """Lanes along contiguous memory, the others along memory or along what is reduced, and warps along either."""
     most = _most_fragments(problem)
     for contiguous in sorted(_contiguous_lanes(problem)):
         for along_memory in (True, False) if contiguous < WARP and not few else (True,):
@@ -89,7 +68,7 @@ def _splits(problem: Problem, target: Target, *, few: bool) -> Iterator[_Split]:
                 warps = min(threads, target.max_threads_per_block) // WARP
                 for kept in {1, warps} if few else {1, 1 << warps.bit_length() // 2, warps}:
                     for fragments in {most} if few else {most, max(1, most // FEWER)}:
-                        yield _Split(contiguous, along_memory, kept, warps // kept, fragments)
+                        yield _schedule(problem, contiguous, along_memory, (kept, warps // kept), fragments)
 
 
 def _most_fragments(problem: Problem) -> int:
@@ -109,19 +88,23 @@ def _contiguous_lanes(problem: Problem) -> set[int]:
     return {most, min(most, vectors & -vectors), min(most, LINE // WIDEST_ACCESS)}
 
 
-def _schedule(problem: Problem, split: _Split) -> Schedule:
-    """The schedule of a split; what finds no room along its dimensions goes to the others."""
+def _schedule(
+    problem: Problem, contiguous: int, along_memory: bool, warps: tuple[int, int], fragments: int
+) -> Schedule:
+    """A schedule of so many lanes along contiguous memory, warps along what is kept and what is reduced, and fragments
+    of a thread; what finds no room along its dimensions goes to the others.
+    """
     fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
     first, *others = problem.outwards(range(problem.rank))
     reduced = problem.outwards(problem.reduced)
     kept = [d for d in (first, *others) if d not in problem.reduced]
-    fill.add_lanes(first, most=split.contiguous)
-    fill.add_lanes(*(others if split.along_memory else sorted(others, key=lambda d: d not in problem.reduced)))
+    fill.add_lanes(first, most=contiguous)
+    fill.add_lanes(*(others if along_memory else sorted(others, key=lambda d: d not in problem.reduced)))
     fill.rest_of_lanes(first)
-    fill.add_warps(*kept, most=split.kept)
-    fill.add_warps(*reduced, *kept, most=split.kept * split.reduced)
+    fill.add_warps(*kept, most=warps[0])
+    fill.add_warps(*reduced, *kept, most=prod(warps))
     for dim in (*reduced, *kept):
-        room = split.fragments // prod(fill.repeats)
+        room = fragments // prod(fill.repeats)
         fill.repeats[dim] *= 1 << min(room, fill.left(dim)).bit_length() - 1
     layout = fill.layout()
     return Schedule(problem.tile_of(layout), layout, "multi_pass")

@@ -29,7 +29,6 @@ from mlirfuse.tiling.reduction.reduction_ops import (
     store_row,
     subtract,
 )
-from mlirfuse.tiling.sync.dynamic_tail import DynamicTail
 from mlirfuse.tiling.tiles import Shape, index
 from mlirfuse.tiling.transfers import TileTransfers
 
@@ -47,7 +46,6 @@ class BlockLoop:
         tiles: number of all tiles, an index.
         blocks: blocks of the grid, an index.
         buffers: for each reduction the memref of its partials, one partial a row.
-        semaphores: counters for the chunks of a dynamic tail; None without a dynamic tail.
         slice_start: where the block has a slice of the dimension of threads' vectors, its first index; else None.
     """
 
@@ -59,7 +57,6 @@ class BlockLoop:
     tiles: ir.Value
     blocks: ir.Value
     buffers: Sequence[ir.Value]
-    semaphores: ir.Value | None = None
     slice_start: ir.Value | None = None
 
     @property
@@ -74,12 +71,6 @@ class BlockLoop:
         """
         assert self.schedule.persistent_loop is not None  # checked by the pass
         return self.schedule.persistent_loop.period
-
-    @property
-    def chunk(self) -> int:
-        """Tiles in a chunk of the dynamic tail; 0 without a dynamic tail."""
-        assert self.schedule.persistent_loop is not None  # checked by the pass
-        return self.schedule.persistent_loop.chunk
 
     @property
     def _uses_atomics(self) -> bool:
@@ -133,8 +124,6 @@ class BlockLoop:
         if self._stores_each_period:
             least = arith.DivUIOp(self.tiles, self.blocks).result
             periods = arith.DivUIOp(least, index(self.period)).result
-        if self.semaphores is not None and self.chunk:
-            return self._emit_with_tail(block, column, partials, self.semaphores)
         accumulators = self._emit_loop(column, partials, self._bounds(block), periods, block)
         self._store_last_partials(column, accumulators, periods, block)
         return index(SUM_ROWS) if self._uses_atomics else self._row(periods, self._blocks_with_partials)
@@ -154,19 +143,6 @@ class BlockLoop:
         if self.schedule.persistent_loop.consecutive:
             return consecutive_tiles(block, self.tiles, self.blocks)
         return block, self.tiles, self.blocks
-
-    def _emit_with_tail(
-        self, block: ir.Value, column: TileEmitter, partials: Sequence[ir.Value], semaphores: ir.Value
-    ) -> ir.Value:
-        """`emit` with a dynamic tail: a block takes chunks of the remaining tiles after its own tiles."""
-        tail = DynamicTail.of(self.chunk, semaphores, self.tiles, self.blocks)
-        loop = tail.loop(block)
-        with ir.InsertionPoint(loop.after.blocks[0]):
-            (number,) = loop.after.blocks[0].arguments
-            accumulators = self._emit_loop(column, partials, tail.range(number), index(0), number)
-            self._store_partials(column, accumulators, index(0), number)
-            scf.YieldOp([tail.next()])
-        return tail.loops
 
     def _emit_loop(
         self,
@@ -244,7 +220,7 @@ class BlockLoop:
         plan, moving = self.schedule.persistent_loop, [d for d, count in enumerate(self.counts) if count != 1]
         assert plan is not None  # checked by the pass
         written = {value for value, _ in self.frame.results} & {r for s in self.plan.tile for r in s.op.results}
-        if plan.stages > 1 or plan.peeled or plan.chunk or written or any(s.reduction_loops for s in self.plan.tile):
+        if plan.stages > 1 or plan.peeled or written or any(s.reduction_loops for s in self.plan.tile):
             return None
         if not ragged or ragged != set(moving[:1]):
             return None

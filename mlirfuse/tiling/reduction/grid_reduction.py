@@ -23,7 +23,6 @@ from mlirfuse.tiling.program import Count, KernelFrame, WorkspaceArgument, count
 from mlirfuse.tiling.reduction.block_loop import BlockLoop
 from mlirfuse.tiling.reduction.reduction_ops import element_type, partial_dims
 from mlirfuse.tiling.reduction.second_stage import SecondStage, slice_counts
-from mlirfuse.tiling.sync.dynamic_tail import TICKETS, most_chunks
 from mlirfuse.tiling.tiles import Shape, index
 
 
@@ -35,8 +34,7 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
     assert schedule.persistent_loop is not None  # checked by the pass
     kept = [[space.extents[d] or 0 for d in partial_dims(space, s, schedule)] for s in plan.reductions]
     semaphores = {WORKSPACE: ir.StringAttr.get(SEMAPHORES)}
-    count = TICKETS + 1 if schedule.persistent_loop.chunk else 1
-    counter = (ir.MemRefType.get([count], ir.IntegerType.get_signless(32)), semaphores)
+    counter = (ir.MemRefType.get([1], ir.IntegerType.get_signless(32)), semaphores)
     if schedule.persistent_loop.grid_reduction == "atomics":
         sums = [
             ir.MemRefType.get([SUM_ROWS, *extents], element_type(s))
@@ -51,10 +49,6 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
             len(extents)
         )
         operands = [*extents, resident]
-    if schedule.persistent_loop.chunk:
-        tiles, extents = _tiles(space, plan, schedule.tile)
-        blocks = ir.AffineExpr.get_symbol(len(extents))
-        expr, operands = blocks + most_chunks(tiles, blocks, schedule.persistent_loop.chunk), [*extents, resident]
     scratch = {
         WORKSPACE: ir.StringAttr.get(SCRATCH),
         WORKSPACE_EXTENTS: ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [expr])),
@@ -101,7 +95,7 @@ def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridRed
         grid = forall(blocks)
         with ir.InsertionPoint.at_block_terminator(grid.body):
             block = grid.body.arguments[0]
-            block_loop = BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers, semaphores)
+            block_loop = BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers)
             partials = block_loop.emit(block)
             SecondStage(frame, space, plan, schedule, blocks, partials, buffers).emit(block, semaphores)
 

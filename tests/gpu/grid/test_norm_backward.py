@@ -13,7 +13,6 @@ import mlirfuse as mf
 from mlirfuse.api.variants import MOST_VARIANTS
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import workspace
-from mlirfuse.tiling.sync import dynamic_tail
 from tests.support.gpu import stress
 from tests.support.gpu.canaries import guarded_outputs, guarded_workspace
 from tests.support.gpu.stress import same
@@ -176,28 +175,6 @@ def test_results_are_reproducible(name: str, fused: dict[str, mf.Fused]) -> None
                 again = fused[name](*tensors)
             torch.cuda.synchronize()
             assert same(again, first)
-
-
-@pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block"])
-def test_an_end_that_blocks_share(grid_reduction: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the tiles: right, the same bits whoever takes a chunk, and nothing left in semaphores."""
-    monkeypatch.setattr(dynamic_tail, "TAIL", 2)
-    monkeypatch.setattr(dynamic_tail, "LEAST_CHUNKS", 1)
-    backward = BACKWARD["rms_norm_backward"]
-    asked = mf.fuse(backward.fn, grid_reduction=grid_reduction)
-    for rows in (0, 2, 4095, 100003):  # the last has chunks
-        tensors = [to_torch(a) for a in backward.inputs(rows, 384, DTYPES["bfloat16"], seed=rows)]
-        outputs = guarded_outputs(asked(*tensors))
-        arrays = tuple(output.array for output in outputs)
-        asked(*tensors, out=arrays)
-        check(backward, arrays, tensors)
-        first = [array.clone() for array in arrays]
-        for _ in range(50):
-            asked(*tensors, out=arrays)
-            assert same(arrays, first)
-        for output in outputs:
-            output.check()
-    assert not stress.semaphores_at_rest()
 
 
 @pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block", "second_kernel"])

@@ -193,7 +193,8 @@ def test_bugs_in_the_last_block_s_protocol_are_caught(grid_reduction: str) -> No
         else with_grid_reduction(grid_reduction, backward, "gpu")
     )
     inputs = backward.inputs(ROWS, COLUMNS, F16)
-    check_mutants(module, backward, [inputs], KINDS)
+    harmless = ("drop-store",) if grid_reduction == "atomics" else ()  # a block without a tile adds zeros
+    check_mutants(module, backward, [inputs], KINDS, harmless)
 
 
 @pytest.mark.parametrize(("grid_reduction", "number"), [("grid_sync", 0), ("grid_sync", 1), ("last_block", 0)])

@@ -52,7 +52,8 @@ def looping(
     """The function, with the fastest loop of blocks without clusters for a grid barrier but for some fields of its
     layout and of its persistent loop.
 
-    Blocks share no end unless `changes` say so: few rows have none, so that nothing is seen of bugs in it.
+    The last tile is not peeled unless `changes` say so: of few rows blocks have one tile, and nothing would be seen of
+    bugs in the loop.
     """
     specs = backward.specs(columns, dtype)
     module = mf.fuse(backward.fn, target="sm_90a", grid_reduction="grid_sync").lower(*specs).module
@@ -69,7 +70,7 @@ def looping(
     held = replace(schedule.layout, **dict[str, Any](layout))
     if layout:
         changes = _second_stage(kernel, held, schedule.blocks_per_sm) | changes
-    persistent_loop = replace(schedule.persistent_loop, **{"chunk": 0} | changes)
+    persistent_loop = replace(schedule.persistent_loop, **{"peeled": False} | changes)
     tile = tuple(held.extents[d] if d in persistent_loop.dims else n for d, n in enumerate(schedule.tile))
     return module_at(
         stage, backward.fn, specs, replace(schedule, tile=tile, layout=held, persistent_loop=persistent_loop)

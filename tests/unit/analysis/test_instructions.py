@@ -14,8 +14,7 @@ from mlirfuse.builder.spec import ScalarSpec
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.predict import predict, work_of
-from mlirfuse.schedule.predict.facts import INSTRUCTION_BYTES, INSTRUCTION_CACHE
-from mlirfuse.schedule.predict.work import price
+from mlirfuse.schedule.predict.work import INSTRUCTION_BYTES, INSTRUCTION_CACHE, price
 from mlirfuse.target import target_of
 from tests.support.forms import problem
 

@@ -11,8 +11,7 @@ import mlirfuse as mf
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.choice.proposals import proposals
-from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.schedule.parts.split_sectors import split_sectors
+from mlirfuse.schedule.parts.array_access import ArrayAccess, split_sectors
 from mlirfuse.schedule.predict import predict
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import check_schedule

@@ -13,8 +13,8 @@ from mlirfuse.schedule.grid.persistent import grid_persistent_schedules
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.grid_persistent import GridPersistent
 from mlirfuse.schedule.predict import predict
-from mlirfuse.schedule.predict.facts import LAST_BLOCK_MESSAGES
 from mlirfuse.schedule.predict.predict import work_of
+from mlirfuse.schedule.predict.work import LAST_BLOCK_MESSAGES
 from mlirfuse.schedule.problem import GridPersistentProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import target_of

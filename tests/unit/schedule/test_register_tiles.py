@@ -11,8 +11,8 @@ from mlirfuse.schedule.choice.choice import choose_schedule
 from mlirfuse.schedule.choice.proposals import proposals
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict import predict, work_of
-from mlirfuse.schedule.predict.counts.pairs import unrolled_steps
-from mlirfuse.schedule.predict.facts import ACCESS_INSTRUCTIONS
+from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS
+from mlirfuse.schedule.predict.kernels.chunks import unrolled_steps
 from mlirfuse.schedule.problem import Problem, RowReduction, SharedInstructions
 from mlirfuse.schedule.rows.register_tiles import MOST_RESULTS, register_tile_schedules
 from mlirfuse.target import TARGETS

@@ -118,12 +118,6 @@ def test_legality(schedule: Schedule, problem: str | None) -> None:
         ({"row_values": "shared"}, "row values go to shared memory with more than one stage only"),
         ({"streamed": True, "stages": 2}, None),
         ({"streamed": True}, "only tiles that are copied, with more than one stage, can leave the L2 first"),
-        ({"chunk": 4}, None),
-        ({"chunk": -1}, "chunks of -1 tiles: chunk must be at least 0"),
-        (
-            {"chunk": 4, "period": 8},
-            "a dynamic tail takes grid_reduction grid_sync or last_block, no period, and no peeled loop",
-        ),
         ({"row_values": "memory"}, "row_values 'memory' is not one of registers, shared"),
         ({"second_stage_reads": 0}, "a second stage reads 1 to 256 tiles at once, not 0"),
         ({"second_stage_reads": 2**40}, f"a second stage reads 1 to 256 tiles at once, not {2**40}"),

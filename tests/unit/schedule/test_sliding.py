@@ -12,7 +12,8 @@ from mlirfuse.machine import machine_of
 from mlirfuse.schedule.orders.sliding import BASE_REGISTERS, MOST_PRODUCTS, sliding_schedules, tap_bytes
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import held_elements
-from mlirfuse.schedule.predict.facts import NARROW_INSTRUCTIONS, THREAD_INSTRUCTIONS, WINDOW_INSTRUCTIONS
+from mlirfuse.schedule.predict.counts.instructions import THREAD_INSTRUCTIONS
+from mlirfuse.schedule.predict.counts.windows import NARROW_INSTRUCTIONS, WINDOW_INSTRUCTIONS
 from mlirfuse.schedule.predict.predict import work_of
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.target import TARGETS

@@ -15,7 +15,7 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.counts.accesses import held_elements
-from mlirfuse.schedule.predict.facts import STEP_INSTRUCTIONS
+from mlirfuse.schedule.predict.counts.instructions import STEP_INSTRUCTIONS
 from mlirfuse.schedule.predict.predict import work_of
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -111,7 +111,7 @@ def test_consecutive_tiles_read_less_of_the_l2() -> None:
     assert one.read == other.read == 2 * 64 * 96 * (56 * 56 + 62 * 62)
 
 
-@pytest.mark.parametrize("change", [{"stages": 2}, {"peeled": True}, {"chunk": 2}])
+@pytest.mark.parametrize("change", [{"stages": 2}, {"peeled": True}])
 def test_consecutive_tiles_are_neither_staged_nor_shared_out(change: dict[str, Any]) -> None:
     schedule = next(s for s in found(problem(windows())) if s.persistent_loop and s.persistent_loop.slices == 1)
     assert isinstance(schedule.persistent_loop, PersistentLoop)
@@ -178,15 +178,6 @@ def test_accesses_of_sliding_windows_share_an_address() -> None:
     work = work_of(schedule, own, MACHINE)
     expected = tiles * layout.threads * (of_thread + STEP_INSTRUCTIONS)
     assert work.instructions == pytest.approx(expected, rel=0.03)  # what blocks exchange in the end is the rest
-
-
-def test_rows_of_a_thread_have_no_others_between_them() -> None:
-    """So that it reads what their windows have in common once, and has one accumulator for all of them."""
-    small = problem(windows())
-    tall = [s for s in found(small) if s.layout.repeats[1] > 1]
-    assert tall
-    assert {s.layout.repeats[1] for s in tall} <= {2, 4}
-    assert all(s.layout.is_alone([1]) and s.tile[1] == s.layout.repeats[1] for s in tall)
 
 
 def test_registers_hold_a_row_of_windows_at_a_time() -> None:

@@ -12,8 +12,8 @@ from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.orders.candidates import ordered_candidates
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import traffic
-from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.predict import work_of
+from mlirfuse.schedule.predict.work import device_of
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import TARGETS

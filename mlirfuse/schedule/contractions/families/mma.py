@@ -71,7 +71,37 @@ class MmaSchedules(FamilySchedules):
         return unsupported_type(MMA_SYNC.name, problem)
 
     def tiles(self, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-        return _mma_tiles(problem, target)
+        if problem.computed_from != (None, None):
+            for m, n in MMA_TILES:
+                steps = [mma_schedule(problem, m, n, step_bytes=size) for size in MMA_STEPS]
+                yield next((schedule for schedule in steps if fits_block(schedule, problem, target)), steps[-1])
+            return
+        if problem.precision == TF32X3:
+            yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
+            return
+        if problem.row_bytes < ACCESS_WIDTHS[0]:
+            step_bytes = BY_ELEMENT * problem.element.bytes
+            yield from (mma_schedule(problem, m, n, step_bytes=step_bytes) for m, n in MMA_TILES)
+            return
+        # Of rows that are aligned to fewer bytes than the widest copy all steps are under way before the first product,
+        # and each narrow copy takes registers for an address and an end. Short steps also copy fewer zeros past a row's
+        # end.
+        longest = MMA_STEPS[-1] if problem.row_bytes == WIDEST_ACCESS else MMA_STAGES * MMA_STEPS[0]
+        short = problem.k * problem.element.bytes <= longest
+        for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:
+            for step_bytes in MMA_STEPS[-1:] if short else MMA_STEPS:
+                if wide and not _fills(problem, m, n, step_bytes // problem.element.bytes):
+                    continue
+                smallest = mma_schedule(problem, m, n, wide=wide)
+                # Two warps for each of an SM's tensor cores keep these busy.
+                blocks = max(1, 2 * PARTITIONS * WARP // smallest.layout.threads)
+                reduced = max(REDUCTION_BYTES, exchanged_bytes(smallest, problem))
+                spare = reduced if problem.accumulator_bytes else SPARE_BYTES
+                memory = min(target.shared_per_block, target.shared_per_sm // blocks) - spare
+                stages = min(MMA_STAGES, memory // ((m + n) * (step_bytes + ROW_PADDING)))
+                if stages >= FEWEST_MMA_STAGES:
+                    yield mma_schedule(problem, m, n, stages=stages, step_bytes=step_bytes, wide=wide)
+                    break
 
     def check(self, contraction: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem) -> str | None:
         return check_fragments(contraction, layout, problem)
@@ -160,39 +190,6 @@ def mma_schedule(
     )
     step = max(16, step_bytes // problem.element.bytes)
     return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, MMA_SYNC.name, stages, split))
-
-
-def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    if problem.computed_from != (None, None):
-        for m, n in MMA_TILES:
-            steps = [mma_schedule(problem, m, n, step_bytes=size) for size in MMA_STEPS]
-            yield next((schedule for schedule in steps if fits_block(schedule, problem, target)), steps[-1])
-        return
-    if problem.precision == TF32X3:
-        yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
-        return
-    if problem.row_bytes < ACCESS_WIDTHS[0]:
-        step_bytes = BY_ELEMENT * problem.element.bytes
-        yield from (mma_schedule(problem, m, n, step_bytes=step_bytes) for m, n in MMA_TILES)
-        return
-    # Of rows that are aligned to fewer bytes than the widest copy all steps are under way before the first product, and
-    # each narrow copy takes registers for an address and an end. Short steps also copy fewer zeros past a row's end.
-    longest = MMA_STEPS[-1] if problem.row_bytes == WIDEST_ACCESS else MMA_STAGES * MMA_STEPS[0]
-    short = problem.k * problem.element.bytes <= longest
-    for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:
-        for step_bytes in MMA_STEPS[-1:] if short else MMA_STEPS:
-            if wide and not _fills(problem, m, n, step_bytes // problem.element.bytes):
-                continue
-            smallest = mma_schedule(problem, m, n, wide=wide)
-            # Two warps for each of an SM's tensor cores keep these busy.
-            blocks = max(1, 2 * PARTITIONS * WARP // smallest.layout.threads)
-            reduced = max(REDUCTION_BYTES, exchanged_bytes(smallest, problem))
-            spare = reduced if problem.accumulator_bytes else SPARE_BYTES
-            memory = min(target.shared_per_block, target.shared_per_sm // blocks) - spare
-            stages = min(MMA_STAGES, memory // ((m + n) * (step_bytes + ROW_PADDING)))
-            if stages >= FEWEST_MMA_STAGES:
-                yield mma_schedule(problem, m, n, stages=stages, step_bytes=step_bytes, wide=wide)
-                break
 
 
 def _fills(problem: ContractionProblem, m: int, n: int, k: int) -> bool:

@@ -10,18 +10,26 @@ from math import gcd, prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, STORED_RUNS_BYTES, WIDEST_ACCESS
-from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of
-from mlirfuse.schedule.parts.split_sectors import follows, split_sectors
+from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of, follows, split_sectors
 from mlirfuse.schedule.predict.counts.space import tiles, wastes
-from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import PART_READS, SPLIT_KEPT, SPLIT_SECTOR, WORKING_SET
-from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.predict.work import Device, Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR
 
-GATHERED_LINES = 6
-"""Lines that a warp writes piece by piece, each run in consecutive instructions, whose sectors reach the L2 whole."""
+WORKING_SET = 0.7
+"""Share of a cache that what is read again may take."""
+
+LOST = 0.5
+"""Share of what a block reads again that the L1 has lost even where it had room: what streams through displaces it."""
+
+PART_READS = 0.15
+"""What the L2 takes more for each line beyond the fewest that an access of a warp to a window touches
+(`benchmarks/results/depthwise_candidates-h200.json`)."""
+
+SPLIT_SECTOR, SPLIT_KEPT = 448, 0.5
+"""Bytes of device memory that a sector takes as long as which is written in two parts at different times, as it is read
+for each; and the share of the L2 behind which the first part is gone (`benchmarks/results/grid_orders-h200.json`)."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +186,6 @@ def _of_block(
         for d in reversed(range(layout.rank))
         if layout.lanes[d] > 1
     )
-    sectors: float
     sectors, lines = touched(lanes, width * array.bytes)
     held = held_elements(array, layout)
     warps = layout.threads // WARP
@@ -193,17 +200,14 @@ def _of_block(
     # Elements of flat tiles are accessed one by one on the other side of shared memory.
     issued = each + (held_elements(array, tiled) * warps * blocks if is_flat else 0)
     if array.written:
-        # Parts of a sector that different instructions write go to the L2 one by one, unless the SM gathers them.
         run = width if is_flat else _run(array, layout, extents)
-        whole, spanned = touched(lanes, run * array.bytes)
         # Pieces of vectors that reach past the end of rows are stored under conditions, not one right after the other.
         straddles = any(extents[d] % layout.vector[d] for d in array.dims)
         if run > width and not straddles and _is_exchanged(lanes, run * array.bytes, layout.threads):
             moved = each * width * array.bytes * WARP
             issued = 2 * issued + moved / (WARP * WIDEST_ACCESS)
             return Traffic(written=moved * inside, l1=moved, shared=shared + 2 * moved, instructions=issued)
-        if spanned <= GATHERED_LINES and not straddles:
-            sectors = min(sectors, whole * width / run)
+        # Parts of a sector that different instructions write go to the L2 one by one.
         return Traffic(
             written=each * sectors * SECTOR * inside, l1=each * lines * LINE, shared=shared, instructions=issued
         )

@@ -10,8 +10,8 @@ from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import PARTITIONS, WARPGROUP
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers, consumer_registers
 from mlirfuse.schedule.parts.contraction import SLICED
-from mlirfuse.schedule.predict.counts.instructions import exchanges_of
-from mlirfuse.schedule.predict.facts import DEPENDENT_CYCLES, EXCHANGE_BARRIERS, INDEPENDENT
+from mlirfuse.schedule.predict.counts.instructions import INDEPENDENT, exchanges_of
+from mlirfuse.schedule.predict.work import DEPENDENT_CYCLES, EXCHANGE_BARRIERS
 from mlirfuse.schedule.problem import RowReduction
 
 STORE_CYCLES = 8

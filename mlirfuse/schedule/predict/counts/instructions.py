@@ -9,32 +9,41 @@ from math import log2
 
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
-from mlirfuse.schedule.predict.facts import (
-    ACCESS_INSTRUCTIONS,
-    DIVIDE_INSTRUCTIONS,
-    INDEPENDENT,
-    JOINT_MERGE_INSTRUCTIONS,
-    MERGE_INSTRUCTIONS,
-    NEXT_STRIDE_INSTRUCTIONS,
-    SHUFFLE_INSTRUCTIONS,
-    SHUFFLE_WAIT,
-    SPECIAL_INSTRUCTIONS,
-    STRIDE_INSTRUCTIONS,
-    THREAD_INSTRUCTIONS,
-)
 from mlirfuse.schedule.predict.work import Work
 from mlirfuse.schedule.problem import Problem, RowReduction
+
+ACCESS_INSTRUCTIONS, STRIDE_INSTRUCTIONS, NEXT_STRIDE_INSTRUCTIONS = 5, 3, 12
+"""Instructions of an access to memory: itself, its address, and its predicate or conversion; what an address takes more
+where a stride is known at run time only; and for each further such stride: a product and a bound, of 64 bits."""
+
+THREAD_INSTRUCTIONS = 30
+"""Instructions of a thread beside its elements: its coordinates."""
+
+STEP_INSTRUCTIONS = 50
+"""Instructions of a thread for a step of a persistent loop: the next tile's coordinates, copies, and waits for them."""
+
+SPECIAL_INSTRUCTIONS = 4
+"""Instructions that a thread waits for a special function as long as for."""
+
+SHUFFLE_WAIT = 12
+"""Instructions that a thread waits for a step of a reduction over lanes as long as for."""
+
+MERGE_INSTRUCTIONS, JOINT_MERGE_INSTRUCTIONS = 2, 10
+"""Instructions that merge two partial results: of a plain reduction, and of a joint one, such as a maximum with the sum
+of exponentials below it, or a mean with a variance."""
+
+INDEPENDENT = 0.5
+"""Share of the instructions for a thread's elements that wait for others: elements are independent of one another."""
 
 
 def add_elements(work: Work, problem: Problem, covered: int, accesses: float) -> None:
     """Adds the instructions for so many elements, padding included, each with so many accesses to memory."""
-    at_run_time = strides_of_run_time(problem)
+    at_run_time = max((array.strides.count(None) for array in problem.arrays), default=0)
     each = ACCESS_INSTRUCTIONS
     if at_run_time:
         each += STRIDE_INSTRUCTIONS + NEXT_STRIDE_INSTRUCTIONS * (at_run_time - 1)
     work.instructions += covered * (problem.instructions + each * accesses)
-    own = THREAD_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if at_run_time else 0)
-    work.instructions += work.blocks * work.threads * own
+    work.instructions += work.blocks * work.threads * THREAD_INSTRUCTIONS
     work.special += covered * problem.special
     work.double += covered * problem.double
 
@@ -50,14 +59,6 @@ def add_shared_elements(
         held = threads * layout.held(shared.dims) * (1 if shared.dims.isdisjoint(looped) else steps)
         work.instructions += held * shared.instructions
         work.special += held * shared.special
-
-
-@lru_cache(maxsize=64)
-def strides_of_run_time(problem: Problem) -> int:
-    """Strides of an array, of that with most, that depend on extents of run time: threads divide by these for
-    coordinates too.
-    """
-    return max((array.strides.count(None) for array in problem.arrays), default=0)
 
 
 def add_repeated(work: Work, problem: Problem, covered: int) -> None:
@@ -114,18 +115,23 @@ def shared_out(senders: int, lanes: int) -> float:
 def exchanges(
     parts: tuple[RowReduction, ...], layout: BlockedLayout, problem: Problem, *, apart: bool = False
 ) -> Exchange:
-    """What a block's threads exchange of some reductions.
-
-    Lanes shuffle. Then every warp writes a number for each result, and every thread reads and merges what all warps
-    along the reduced dimensions wrote of its results; so do blocks. `apart` says that joint reductions, such as a mean
-    and a variance, are done one after the other.
-    """
+    """Those of `exchanges_of` for a problem's reductions."""
     return exchanges_of(parts, layout, problem.special > 0, apart)
 
 
 @lru_cache(maxsize=1024)  # many schedules of a kernel differ in other things than the layout
 def exchanges_of(parts: tuple[RowReduction, ...], layout: BlockedLayout, special: bool, apart: bool) -> Exchange:
-    """The same; `special` says whether joint reductions compute special functions."""
+    """What a block's threads exchange of some reductions.
+
+    Lanes shuffle. Then every warp writes a number for each result, and every thread reads and merges what all warps
+    along the reduced dimensions wrote of its results; so do blocks.
+
+    Args:
+        parts: the reductions.
+        layout: of a tile.
+        special: whether joint reductions compute special functions.
+        apart: whether joint reductions, such as a mean and a variance, are done one after the other.
+    """
     out = Exchange()
     for part in parts:
         kept = layout.held(part.kept)
@@ -141,7 +147,7 @@ def exchanges_of(parts: tuple[RowReduction, ...], layout: BlockedLayout, special
         merges = kept * (rounds + of_warps + of_blocks)
         each = JOINT_MERGE_INSTRUCTIONS if joint else MERGE_INSTRUCTIONS
         functions = 2.0 if joint and special else 0.0
-        out.instructions += layout.threads * (merges * each + kept * rounds * SHUFFLE_INSTRUCTIONS)
+        out.instructions += layout.threads * merges * each
         out.special += layout.threads * merges * functions
         out.waits += merges * (each + functions * SPECIAL_INSTRUCTIONS) + rounds * SHUFFLE_WAIT
         results = layout.threads * kept * part.bytes

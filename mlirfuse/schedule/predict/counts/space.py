@@ -8,10 +8,12 @@ from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
-from mlirfuse.schedule.predict.facts import BASE_REGISTERS
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR
+
+BASE_REGISTERS = 18
+"""Registers of a thread beside its elements: addresses, coordinates, constants."""
 
 ASSUMED_ELEMENTS = 1 << 24
 """Elements of an iteration space with dynamic extents, where the caller has no hint."""

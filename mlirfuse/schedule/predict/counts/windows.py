@@ -11,26 +11,29 @@ from math import ceil, prod
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import PARTITIONS, REGISTER_BYTES
 from mlirfuse.schedule.parts.array_access import ArrayAccess, bytes_of
-from mlirfuse.schedule.predict.counts.accesses import held_elements, missing, thread_access, traffic
-from mlirfuse.schedule.predict.counts.space import known_extents
-from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import (
-    ACCESS_INSTRUCTIONS,
-    APART,
-    BASE_REGISTERS,
-    DEPENDENT_CYCLES,
-    ISSUING_WARPS,
-    LOST,
-    NARROW_INSTRUCTIONS,
-    SHORT_RUNS,
-    SPREAD,
-    THREAD_INSTRUCTIONS,
-    WINDOW_INSTRUCTIONS,
-)
-from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.predict.counts.accesses import LOST, held_elements, missing, thread_access, traffic
+from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS, THREAD_INSTRUCTIONS
+from mlirfuse.schedule.predict.counts.space import BASE_REGISTERS, known_extents
+from mlirfuse.schedule.predict.work import DEPENDENT_CYCLES, Device, Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR
+
+WINDOW_INSTRUCTIONS = 2
+"""Instructions of an access to a window that slides along a thread's run: itself, and the zeros that its registers hold
+where it is skipped. All accesses of a thread share an address, from which they are a number apart, and few checks."""
+
+NARROW_INSTRUCTIONS = 2
+"""What such an access takes more that is narrower than a register: its address, as it is not predicated, and selecting
+zeros; and those of a store, which takes its element out of a register."""
+
+SHORT_RUNS = 1 / 4
+"""What device memory takes more for each part beyond the first that a cache line is read in, at different times: for
+half lines once this share, for sectors three times."""
+
+ISSUING_WARPS = 4
+"""Warps of a scheduler from which on it has an instruction of a window's products to issue in each cycle, where each
+thread holds many sums (`benchmarks/results/depthwise_candidates-h200.json`)."""
 
 
 def shares(problem: Problem) -> bool:
@@ -95,17 +98,10 @@ def add_sliding_traffic(
     moved = traffic(schedule, problem.reads, extents, device)
     work.l2_read, work.l2_written, work.l1 = max(work.read, moved.read), work.written, moved.l1
     if problem.shares_reads:
-        boxes = [(schedule.tile, SHORT_RUNS)]
-        if not plan.consecutive:
-            boxes = [
-                (schedule.tile, APART * SHORT_RUNS),
-                (tuple(_together(schedule, extents, work.blocks)[0]), SHORT_RUNS),
-            ]
         for array in problem.reads:
-            scattered = bytes_of([array], extents) * max(share * _parts(array, box, extents) for box, share in boxes)
+            scattered = bytes_of([array], extents) * SHORT_RUNS * _parts(array, schedule.tile, extents)
             work.read += scattered
             work.l2_read += scattered
-        work.read *= 1.0 + SPREAD * (work.resident - 1)
     if not plan.consecutive:
         return
     taken, row = _together(schedule, extents, steps)

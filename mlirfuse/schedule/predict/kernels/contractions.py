@@ -18,9 +18,8 @@ from mlirfuse.schedule.predict.counts.contractions import (
     meeting_seconds,
     special_seconds,
 )
-from mlirfuse.schedule.predict.device import device_of
 from mlirfuse.schedule.predict.prediction import SHARPNESS, STREAM_SHARPNESS, Prediction, mean
-from mlirfuse.schedule.predict.work import US
+from mlirfuse.schedule.predict.work import US, device_of
 from mlirfuse.schedule.schedule import Schedule
 
 RING_SHARPNESS = 9.0

@@ -6,23 +6,17 @@ from math import ceil, prod
 
 from mlirfuse.schedule.predict.counts.accesses import add_strided, missing
 from mlirfuse.schedule.predict.counts.instructions import (
-    add_exchanges,
-    add_shared_elements,
-    exchanges,
-    strides_of_run_time,
-)
-from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
-from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import (
     ACCESS_INSTRUCTIONS,
-    DIVIDE_INSTRUCTIONS,
     INDEPENDENT,
-    LAST_BLOCK_MESSAGES,
     SPECIAL_INSTRUCTIONS,
     STEP_INSTRUCTIONS,
     THREAD_INSTRUCTIONS,
+    add_exchanges,
+    add_shared_elements,
+    exchanges,
 )
-from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
+from mlirfuse.schedule.predict.work import LAST_BLOCK_MESSAGES, Device, Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 
@@ -48,8 +42,7 @@ def grid_persistent_work(schedule: Schedule, problem: Problem, device: Device, r
     work.special += covered * own.special
     work.double += covered * own.double
     add_shared_elements(work, problem, layout, part.dims, steps * own.visits)
-    more = DIVIDE_INSTRUCTIONS if strides_of_run_time(problem) else 0
-    work.instructions += work.blocks * layout.threads * (THREAD_INSTRUCTIONS + more)
+    work.instructions += work.blocks * layout.threads * THREAD_INSTRUCTIONS
     # What a block exchanges of its own partial results, and then of those of all members.
     exchanged = exchanges(problem.reductions, layout, problem)
     add_exchanges(work, exchanged, work.blocks + (work.blocks if own.visits > 1 else slices))

@@ -8,6 +8,7 @@ from math import ceil, prod
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.predict.counts.accesses import add_strided
 from mlirfuse.schedule.predict.counts.instructions import (
+    STEP_INSTRUCTIONS,
     add_elements,
     add_exchanges,
     add_repeated,
@@ -15,19 +16,10 @@ from mlirfuse.schedule.predict.counts.instructions import (
     exchanges,
     own_waits,
     shared_out,
-    strides_of_run_time,
 )
 from mlirfuse.schedule.predict.counts.space import accesses, arrays, known_extents, tiles, wastes
 from mlirfuse.schedule.predict.counts.windows import add_sliding_elements, add_sliding_traffic, shares
-from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.facts import (
-    DIVIDE_INSTRUCTIONS,
-    LAST_BLOCK_MESSAGES,
-    PERIOD_INSTRUCTIONS,
-    RESTART_INSTRUCTIONS,
-    STEP_INSTRUCTIONS,
-)
-from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.predict.work import LAST_BLOCK_MESSAGES, Device, Work
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.schedule import Schedule
 
@@ -84,10 +76,7 @@ def _steps(
         count += add_strided(work, schedule, problem, known_extents(problem)) / covered
         add_elements(work, problem, covered, count)
     add_shared_elements(work, problem, layout, loop.dims, every * layout.cluster / work.blocks)
-    each: float = STEP_INSTRUCTIONS + (DIVIDE_INSTRUCTIONS if strides_of_run_time(problem) else 0)
-    if plan.period:
-        each += (RESTART_INSTRUCTIONS + PERIOD_INSTRUCTIONS / plan.period) * layout.elements_per_thread
-    work.instructions += every * layout.threads * layout.cluster * each
+    work.instructions += every * layout.threads * layout.cluster * STEP_INSTRUCTIONS
     if schedule.order == "depth":  # elements are as narrow as in memory across a reduction, and are converted anew
         add_repeated(work, problem, covered)
     if plan.columns == "shared":

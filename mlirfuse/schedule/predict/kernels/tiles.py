@@ -32,8 +32,7 @@ from mlirfuse.schedule.predict.counts.windows import (
     result_bytes,
     window_registers,
 )
-from mlirfuse.schedule.predict.device import Device
-from mlirfuse.schedule.predict.work import Work
+from mlirfuse.schedule.predict.work import Device, Work
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 

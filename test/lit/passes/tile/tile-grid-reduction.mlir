@@ -168,61 +168,6 @@ func.func private @turns_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tenso
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
-#col = affine_map<(d0, d1) -> (d1)>
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Dynamic tail scheduling: a block loops over its own tiles, and then over chunks of 3 or 6 tiles, with a partial for each.
-// CHECK-LABEL: func.func private @shared_0_kernel(
-// CHECK-SAME: fuse.workspace_extents = affine_map<()[s0, s1] -> (s1 + (s0 ceildiv 2) floordiv 60 + s1 + 2)>
-// CHECK-SAME: %[[SEM:[a-z0-9]+]]: memref<2xi32> {fuse.workspace = "semaphores"}
-// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
-// CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS:.*]]) {
-// CHECK: %[[FEW:.*]] = arith.cmpi ult, %[[TILES:.*]], %{{.*}}
-// CHECK: %[[OWN:.*]] = arith.select %[[FEW]], %[[TILES]], %{{.*}}
-// CHECK: %[[SOME:.*]] = arith.maxui %[[TILES]], %[[C1]]
-// CHECK: %[[MOST:.*]] = arith.addi %[[BLOCKS]], %{{.*}}
-// CHECK: %[[LOOPS:.*]] = arith.minui %[[MOST]], %[[SOME]]
-// CHECK: scf.while (%[[N:.*]] = %[[B]])
-// CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[N]], %[[LOOPS]]
-// CHECK: scf.condition(%[[MORE]]) %[[N]]
-// CHECK: ^bb0(%[[LOOP:.*]]: index):
-// CHECK: %[[IS_OWN:.*]] = arith.cmpi ult, %[[LOOP]], %[[BLOCKS]]
-// CHECK: %[[LOWER:.*]] = arith.select %[[IS_OWN]], %[[LOOP]], %{{.*}}
-// CHECK: %[[UPPER:.*]] = arith.select %[[IS_OWN]], %[[OWN]], %{{.*}}
-// CHECK: %[[STEP:.*]] = arith.select %[[IS_OWN]], %[[BLOCKS]], %[[C1]]
-// CHECK: scf.for %{{.*}} = %[[LOWER]] to %[[UPPER]] step %[[STEP]] iter_args
-// CHECK: vector.transfer_write %{{.*}}, %{{.*}}[%[[LOOP]], %{{.*}}]
-// CHECK: %[[NEXT:.*]] = scf.if %{{.*}} -> (index) {
-// A separate semaphore counts the chunks, with relaxed ordering.
-// CHECK: %[[TAKEN:.*]] = "fuse.semaphore_arrive"(%[[SEM]], %[[C1]], %{{.*}}) {relaxed}
-// CHECK: %[[NUMBER:.*]] = arith.index_castui %[[TAKEN]]
-// CHECK: arith.addi %[[BLOCKS]], %[[NUMBER]]
-// CHECK: } else {
-// CHECK: scf.yield %[[LOOPS]]
-// CHECK: scf.yield %[[NEXT]]
-// The second stage combines the partials of all persistent loops.
-// CHECK: "fuse.semaphore_wait"
-// CHECK: memref.subview %{{.*}}[0, 0] [%[[LOOPS]], 256] [1, 1]
-func.func private @shared_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
-    attributes {fuse.kernel, fuse.result_extents = array<i64>,
-                fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
-                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 8, 32>, second_stage_layout = #second_stage,
-                          chunk = 3 : i64}}} {
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<256xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
-  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
-       ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
-  ^bb0(%a: f32, %out: f32):
-    %v = arith.addf %out, %a : f32
-    linalg.yield %v : f32
-  } -> tensor<256xf32>
-  return %0 : tensor<256xf32>
-}
-
-// -----
-
-#id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // One block a tile: other passes tile it.

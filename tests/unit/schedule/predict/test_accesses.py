@@ -11,7 +11,7 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.schedule.predict.counts.accesses import thread_access, touched, traffic
-from mlirfuse.schedule.predict.device import device_of
+from mlirfuse.schedule.predict.work import device_of
 from mlirfuse.schedule.schedule import Schedule
 
 EXTENTS = (1024, 1024)
