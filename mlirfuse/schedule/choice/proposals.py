@@ -26,6 +26,7 @@ from mlirfuse.schedule.rows.chunked import (
     chunk_fits_registers,
     multi_pass_schedule,
     narrow_multi_pass_schedule,
+    shared_schedule,
 )
 from mlirfuse.schedule.rows.register_tiles import register_tile_schedules
 from mlirfuse.schedule.rows.streamed import streamed_schedules
@@ -123,7 +124,9 @@ def _of_few(problem: Problem, schedules: Iterable[Schedule]) -> Iterable[Schedul
 
 
 def _chunked(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Rows in chunks that are read again for every reduction."""
+    """Rows in chunks: kept in shared memory, or read again for every reduction."""
+    if (shared := shared_schedule(problem, target)) is not None:
+        yield shared
     rows_again = problem.live_bytes and problem.vector_dim in problem.reduced
     clusters = MULTI_PASS_CLUSTERS if rows_again else MULTI_PASS_CLUSTERS[:1]
     for threads in (*BLOCK_THREADS, target.max_threads_per_block):

@@ -37,14 +37,23 @@ ROW_DEPTH_ELEMENT, ROW_DEPTH_LIVE, ROW_DEPTH_COLUMN = 0.25, 0.25, 0.025
 AHEAD = 2
 """Fragments spilled to shared memory that are being loaded while one is worked on."""
 
+SPILLED_SHIFTED = 8
+"""Registers for the ends of an unaligned row, where fragments are spilled to shared memory."""
+
 RAGGED = 0.25
 """Registers an element of a fragment for the masks of a row that does not fill its threads' fragments."""
 
 CLUSTER = 5
-"""Registers for the addresses of other blocks' shared memory and mbarriers."""
+"""Registers for the addresses of other blocks' shared memory."""
 
-UNALIGNED = 5
-"""Registers for the places, the masks and the ends of a row that is shifted or realigned."""
+SHIFTED, SHIFTED_COLUMN = 5, 2
+"""Registers for the places and the ends of a row that is shifted; and for each byte of what is shifted into place."""
+
+LINES = 4
+"""Registers for the places and the masks of a row of whole vectors that is shifted."""
+
+REALIGNED = 8
+"""Registers for the places of the windows that rows are realigned from and to."""
 
 SINGLE_WARP = 7
 """Registers of a row that one warp holds: no barrier keeps what is loaded for later behind the reduction."""
@@ -61,12 +70,19 @@ LOOP_DEPTH_BASE, LOOP_DEPTH_ELEMENT, LOOP_DEPTH_READ = 32, 0.25, 1 / 8
 """Registers of a thread that works depth-first, besides an element's accumulators and columns: base, for each element,
 and for each byte that is read of it."""
 
-LOOP_PADDED_BASE, LOOP_PADDED = 12, 0.75
-"""Registers for the masks of a row that does not fill its threads: base, and for each element."""
+LOOP_PADDED_BASE, LOOP_BREADTH_PADDED, LOOP_DEPTH_PADDED = 12, 0.75, 1.5
+"""Registers for the masks of a row that does not fill its threads: base, and for each element in either order."""
 
-UNROLL_BASE, UNROLL_STREAMED, UNROLL_PADDED, UNROLL_READ, UNROLL_CARRIED = 12, 8, 13, 4.1, 0.5
-"""Register model for more than one row a thread: base, tiles that leave the L2 first, each row beyond the second where
-rows do not fill their threads, per 4 bytes read of an element, per 4 bytes of an element's accumulators."""
+CLUSTER_REGISTERS = {"breadth": 4, "depth": 12}
+"""Registers for the addresses of other blocks' shared memory and mbarriers, by order."""
+
+CLUSTER_SINGLE = 8
+"""More of these breadth-first where a thread has single elements, each with a mask and an address of its own."""
+
+UNROLL_BASE, UNROLL_STREAMED, UNROLL_FOURTH, UNROLL_PADDED, UNROLL_READ, UNROLL_CARRIED = 12, 8, 10, 13, 4.1, 0.5
+"""Register model for more than one row a thread: base, tiles that leave the L2 first, each row beyond the third of
+these, each row beyond the second where rows do not fill their threads, per 4 bytes read of an element, per 4 bytes of
+an element's accumulators."""
 
 PRODUCT_REGISTERS = 26
 """Registers beside its accumulators that ptxas wants for a `wgmma` (it refuses kernels with fewer: C7602)."""
@@ -106,9 +122,13 @@ def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, shared_spi
     width = max(layout.vector)
     held = layout.elements_per_thread - shared_spill * width
     extra = CLUSTER if layout.cluster > 1 else 0
-    if layout.anywhere:
-        extra += UNALIGNED
-    if not layout.is_shifted and any(layout.extents[d] != problem.extents[d] for d in problem.reduced):
+    if layout.is_shifted_to_lines:
+        extra += LINES
+    elif layout.is_shifted:
+        extra += SHIFTED + SHIFTED_COLUMN * problem.column_bytes + (SPILLED_SHIFTED if shared_spill else 0)
+    elif layout.is_realigned:
+        extra += REALIGNED + round(RAGGED * width)
+    elif any(layout.extents[d] != problem.extents[d] for d in problem.reduced):
         extra += round(RAGGED * width)
     if all(layout.warps[d] * layout.blocks[d] == 1 for d in problem.reduced):
         extra += SINGLE_WARP
@@ -137,9 +157,9 @@ def loop_registers(
     carried = (persistent_loop.accumulator_bytes + in_registers) / 4
     unrolled = unrolled_rows(persistent_loop, layout)
     if unrolled > 1:
-        base = UNROLL_BASE + (CLUSTER if layout.cluster > 1 else 0)
-        is_full = padding(problem, persistent_loop, layout) == 1
-        base += UNROLL_STREAMED if is_full else UNROLL_PADDED * (unrolled - 2)
+        base = UNROLL_BASE + (CLUSTER_REGISTERS[order] if layout.cluster > 1 else 0)
+        full = UNROLL_STREAMED + UNROLL_FOURTH * max(0, unrolled - 3)
+        base += full if padding(problem, persistent_loop, layout) == 1 else UNROLL_PADDED * (unrolled - 2)
         return round(
             base
             + (UNROLL_READ * problem.read_bytes / 4 + UNROLL_CARRIED * carried / unrolled) * layout.elements_per_thread
@@ -151,10 +171,11 @@ def loop_registers(
         if persistent_loop.wide:  # a part that leaves in the loop is there beside the next one's start
             each += persistent_loop.accumulator_bytes / 4
     if any(layout.extents[d] != extent for d, extent in enumerate(problem.extents) if d not in persistent_loop.dims):
-        base, each = base + LOOP_PADDED_BASE, each + LOOP_PADDED
+        base, each = base + LOOP_PADDED_BASE, each + (LOOP_BREADTH_PADDED if order == "breadth" else LOOP_DEPTH_PADDED)
     if layout.cluster > 1:
-        base += CLUSTER
-    return round(base + each * layout.elements_per_thread)
+        base += CLUSTER_REGISTERS[order] + (CLUSTER_SINGLE if problem.vector == 1 and order == "breadth" else 0)
+    registers = base + each * layout.elements_per_thread
+    return round(registers)
 
 
 def warpgroup_registers(consumers: int, producers: int, blocks_per_sm: int, target: Target) -> tuple[int, int]:

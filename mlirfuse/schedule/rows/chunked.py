@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.residency import SHARED_RESERVE
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
@@ -17,6 +18,18 @@ the L2 still holds a row when it is read again, and few rows reach more of the d
 
 CHUNK_THREADS, CHUNK_VECTORS = 512, 2
 """Threads of a block, and vectors that each loads in one step of a pass over chunks."""
+
+
+def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
+    """Rows processed in chunks and kept in shared memory between the passes; None where two do not fit an SM, or where
+    no array has rows of its own.
+    """
+    row_bytes = problem.row_elements * problem.read_bytes
+    if problem.vector_dim not in problem.reduced or not problem.live_bytes or problem.shares_reads:
+        return None
+    if 2 * (row_bytes + SHARED_RESERVE) > target.shared_per_sm:
+        return None
+    return _whole_rows(problem, "shared", 1, CHUNK_THREADS, CHUNK_VECTORS)
 
 
 def multi_pass_schedule(
@@ -31,14 +44,7 @@ def multi_pass_schedule(
 
     A block has so many threads, each of which loads so many vectors in one step; `cluster` blocks share a row at most.
     """
-    inner = sorted(problem.reduced, reverse=True)
-    order = [*({problem.vector_dim} - problem.reduced), *inner]
-    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
-    fill.add_lanes(*order)
-    fill.rest_of_lanes(order[0])
-    chunked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
-    held = [d for d in inner if d != chunked]
-    return _chunks(problem, fill, held, chunked, threads, vectors, min(cluster, target.max_cluster))
+    return _whole_rows(problem, "multi_pass", min(cluster, target.max_cluster), threads, vectors)
 
 
 def narrow_multi_pass_schedule(problem: Problem, target: Target, chunked: int, *, threads: int) -> Schedule:
@@ -49,12 +55,27 @@ def narrow_multi_pass_schedule(problem: Problem, target: Target, chunked: int, *
     fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
     fill.add_lanes(*held, *({problem.vector_dim} - problem.reduced), chunked)
     fill.rest_of_lanes(chunked)
-    return _chunks(problem, fill, held, chunked, threads, 1, min(MULTI_PASS_CLUSTERS[0], target.max_cluster))
+    return _chunks(
+        problem, fill, "multi_pass", held, chunked, threads, 1, min(MULTI_PASS_CLUSTERS[0], target.max_cluster)
+    )
+
+
+def _whole_rows(problem: Problem, persistence: str, cluster: int, threads: int, vectors: int) -> Schedule:
+    """Chunks of what a cluster's blocks load at once."""
+    inner = sorted(problem.reduced, reverse=True)
+    order = [*({problem.vector_dim} - problem.reduced), *inner]
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+    fill.add_lanes(*order)
+    fill.rest_of_lanes(order[0])
+    chunked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
+    held = [d for d in inner if d != chunked]
+    return _chunks(problem, fill, persistence, held, chunked, threads, vectors, cluster)
 
 
 def _chunks(
     problem: Problem,
     fill: LayoutBuilder,
+    persistence: str,
     held: Sequence[int],
     chunked: int,
     threads: int,
@@ -74,7 +95,7 @@ def _chunks(
     fill.add_blocks(chunked, most=cluster)
     layout = fill.layout()
     sizes = zip(layout.extents, problem.extents, layout.vector, strict=True)
-    return Schedule(tuple(_even(*size) for size in sizes), layout, "multi_pass")
+    return Schedule(tuple(_even(*size) for size in sizes), layout, persistence)
 
 
 def _even(covered: int, extent: int | None, vector: int) -> int:

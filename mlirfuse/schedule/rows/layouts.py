@@ -28,6 +28,9 @@ HALF_WARPS, HALF_THREADS, FEW_ELEMENTS = range(1, 7), 128, 16
 """Warps of which half the lanes may be on one row and half on another; about how many threads' rows are stacked then;
 and elements a thread up to which that number is the least, not the most."""
 
+MANY_ELEMENTS = 32
+"""Elements a thread from which on rows of two warps come two to a block."""
+
 REALIGNED_VECTOR, REALIGNED_ROWS = 8, range(768, 40 * 1024)
 """Elements of a vector from which on realigning rows pays, and of the rows that one block holds with enough elements a
 thread."""
@@ -137,6 +140,8 @@ def _stacked_rows(warps: int, lanes: int, elements: int) -> int:
     if lanes < WARP:
         less, more = HALF_THREADS // (WARP * warps), -(-HALF_THREADS // (WARP * warps))
         return more if elements <= FEW_ELEMENTS else max(1, less)
+    if warps == 2 and elements >= MANY_ELEMENTS:
+        return 2
     return max(1, MIN_THREADS // (WARP * warps)) if warps == 1 else 1
 
 

@@ -25,8 +25,9 @@ STEP_INSTRUCTIONS = 50
 SPECIAL_INSTRUCTIONS = 4
 """Instructions that a thread waits for a special function as long as for."""
 
-SHUFFLE_WAIT = 12
-"""Instructions that a thread waits for a step of a reduction over lanes as long as for."""
+SHUFFLE_INSTRUCTIONS, SHUFFLE_WAIT = 2, 12
+"""Instructions of a step of a reduction over lanes, beside merging two partial results; and those that a thread waits
+for it as long as for."""
 
 MERGE_INSTRUCTIONS, JOINT_MERGE_INSTRUCTIONS = 2, 10
 """Instructions that merge two partial results: of a plain reduction, and of a joint one, such as a maximum with the sum
@@ -147,7 +148,7 @@ def exchanges_of(parts: tuple[RowReduction, ...], layout: BlockedLayout, special
         merges = kept * (rounds + of_warps + of_blocks)
         each = JOINT_MERGE_INSTRUCTIONS if joint else MERGE_INSTRUCTIONS
         functions = 2.0 if joint and special else 0.0
-        out.instructions += layout.threads * merges * each
+        out.instructions += layout.threads * (merges * each + kept * rounds * SHUFFLE_INSTRUCTIONS)
         out.special += layout.threads * merges * functions
         out.waits += merges * (each + functions * SPECIAL_INSTRUCTIONS) + rounds * SHUFFLE_WAIT
         results = layout.threads * kept * part.bytes
