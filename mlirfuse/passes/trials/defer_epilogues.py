@@ -28,9 +28,10 @@ class FuseDeferEpilogues(Pass):
     chip, but no tile has a whole row of it: blocks hand over partial results of a reduction, and a second kernel reads
     the result and the reduction. Where that kernel has whole rows, as one that normalises them, it may as well reduce
     them itself; and where it needs what is computed of the result element by element too, it may compute that from the
-    narrowest value on the way, such as a product in half precision, so that fewer bytes are stored. Candidates are the
-    reductions of what is computed of a product's result element by element, if something along the same elements needs
-    them; and these with all that is computed of the narrowest value. The forms are scheduled on trial.
+    narrowest value on the way, such as a product in half precision, so that fewer bytes are stored. Where many tiles
+    share a result, as of a reduction over all rows, a kernel of its own reads faster what is stored anyway. Candidates
+    are the first reductions of what is computed of a product's result element by element; and these with all that is
+    computed of the narrowest value. The forms are scheduled on trial.
 
     ```mlir
     %s = linalg.generic ... ins(%q, %k : ...) -> tensor<512x512xf32>                              // products
@@ -56,7 +57,7 @@ class FuseDeferEpilogues(Pass):
         for function in host_functions(module):
             found = [(op, own) for op in body(function) if _is_product(op) and (own := _reductions_behind(op))]
             if not found:
-                remarks.declined(self, "no product's result is read again with a reduction of it", function)
+                remarks.declined(self, "nothing reduces what is computed of a product's result", function)
             for product, reductions in found:
                 times = f"{len(reductions)} reduction(s) of a product's result"
                 chosen: Sequence[ir.Operation] | None = reductions
@@ -81,7 +82,8 @@ def _fastest(
     before = trial.microseconds()
     with_product = [body(k) for k in kernels(trial.module.operation) if any(map(_is_product, body(k)))]
     forms = list[Sequence[ir.Operation]]()
-    if any(sum(map(_reduces, each)) > 1 for each in with_product):  # else they are in the other kernel anyway
+    if not with_product or any(sum(map(_reduces, each)) > 1 for each in with_product):
+        # Else they are in another kernel anyway. With them the product itself may have become rows of sums.
         forms.append(reductions)
     if computed and any(_bytes(each[-1].operands) > _bytes(narrowest.results) for each in with_product):
         forms.append([*computed, *reductions])
@@ -107,11 +109,11 @@ def _is_product(op: ir.Operation) -> bool:
 
 
 def _reductions_behind(product: ir.Operation) -> list[ir.Operation]:
-    """The reductions of what is computed of a product's result element by element that something along it needs."""
+    """The first reductions of what is computed of a product's result element by element."""
     along = [product, *behind([product], is_elementwise)]
     found = [op for op in needing([product]) if _reduces(op) and _reads_any(op, along)]
     late = set(needing(found))
-    return [op for op in found if op not in late and any(other in along for other in needing([op]))]
+    return [op for op in found if op not in late]
 
 
 def _narrowest(product: ir.Operation) -> ir.Operation:

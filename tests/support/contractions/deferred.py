@@ -27,7 +27,14 @@ def softmax_gradient(xp: Any, product: Any, r: Any, g: Any) -> Any:
     return p * (r - xp.sum(p * r, axis=-1, keepdims=True)), p
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {each.__name__: each for each in (centred, normalised, softmax_gradient)}
+def spread(xp: Any, product: Any, r: Any, g: Any) -> Any:
+    """Residuals, and how large those of a column are."""
+    e = r - product
+    return e, xp.sqrt(xp.mean(g * g * e * e, axis=0))
+
+
+_ALL = (centred, normalised, softmax_gradient, spread)
+FUNCTIONS: dict[str, Callable[..., Any]] = {each.__name__: each for each in _ALL}
 """Functions of a namespace, a product in f32, and two arrays of its shape."""
 
 

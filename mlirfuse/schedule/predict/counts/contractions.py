@@ -7,6 +7,7 @@ from math import prod
 from mlirfuse.schedule.contractions.grid import ContractionGrid
 from mlirfuse.schedule.contractions.stages import is_residual_staged, staged_arguments
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.loops import LOADS_AHEAD
 from mlirfuse.schedule.model.machine import PARTITIONS, WARPGROUP
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers, consumer_registers
 from mlirfuse.schedule.parts.contraction import SLICED
@@ -88,10 +89,18 @@ def _joining(grid: ContractionGrid) -> float:
     """Time in which a block hands over partial results of a reduction over several tiles: all its threads wait until
     they are visible, and for the number of blocks that have come before.
     """
+    return grid.machine.message_latency + grid.machine.atomic_latency if _joined(grid) > 1 else 0.0
+
+
+def _joined(grid: ContractionGrid) -> int:
+    """The tiles whose partial results of a reduction the last block of them adds up."""
     over = zip(grid.swapped(*grid.problem.reduced_over), grid.counts, strict=True)
-    if not any(reduced and count > 1 for reduced, count in over):
-        return 0.0
-    return grid.machine.message_latency + grid.machine.atomic_latency
+    return prod(count for reduced, count in over if reduced)
+
+
+def adding_seconds(grid: ContractionGrid) -> float:
+    """Time in which that block reads these one after the other, a few at once."""
+    return _joined(grid) / LOADS_AHEAD * grid.machine.l2_latency if _joined(grid) > 1 else 0.0
 
 
 def _parts(grid: ContractionGrid) -> float:

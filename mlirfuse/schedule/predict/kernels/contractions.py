@@ -12,6 +12,7 @@ from mlirfuse.schedule.contractions.step_times import StepTimes
 from mlirfuse.schedule.model.registers import OTHER_REGISTERS, accumulator_registers
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict.counts.contractions import (
+    adding_seconds,
     arguments_seconds,
     epilogue_seconds,
     issue_seconds,
@@ -45,7 +46,7 @@ def predict_contraction(schedule: Schedule, problem: ContractionProblem, machine
         special=steps * step.special + US * grid.rounds * special_seconds(grid),
         latency=US * max(grid.busiest_steps * grid.turns / grid.rounds * step.chain, _alternating_seconds(grid, step)),
         blocks=0.0,
-        exposed=US * _exposed_seconds(grid, step),
+        exposed=US * (_exposed_seconds(grid, step) + adding_seconds(grid)),
         synchronisation=US * meeting_seconds(grid),
         launch=US * _launch_seconds(grid),
         in_work=grid.resident,

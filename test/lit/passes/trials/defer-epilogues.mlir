@@ -75,12 +75,12 @@ func.func @centred(%x: tensor<4096x64xf16> {fuse.align = 16 : i64}, %w: tensor<6
 #c = affine_map<(i, j, k) -> (i, j)>
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
-// Nothing along the rows needs their sums, which the kernel of the product may as well make.
+// Nothing along the rows needs their sums, and few tiles share one: the kernel of the product makes them.
 // CHECK-LABEL: func.func @squares
 // CHECK-NOT: fuse.deferred
 // ALWAYS-LABEL: func.func @squares
-// ALWAYS-NOT: fuse.deferred
-// REMARK: fuse-defer-epilogues: declined: no product's result is read again with a reduction of it
+// ALWAYS: attrs = {fuse.deferred}
+// REMARK: fuse-defer-epilogues: declined: 1 reduction(s) of a product's result are predicted to take {{.*}} us behind it, {{.*}} us in its kernel
 func.func @squares(%x: tensor<512x64xf16>, %w: tensor<64x512xf16>) -> (tensor<512x512xf32>, tensor<512xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<512x512xf32>
@@ -103,6 +103,43 @@ func.func @squares(%x: tensor<512x64xf16>, %w: tensor<64x512xf16>) -> (tensor<51
     linalg.yield %1 : f32
   } -> tensor<512xf32>
   return %p, %sum : tensor<512x512xf32>, tensor<512xf32>
+}
+
+// -----
+
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+// Sums over 262144 rows, of which the last block would add up one for each of thousands of tiles.
+// CHECK-LABEL: func.func @columns
+// CHECK: linalg.generic {{.*}}["reduction", "parallel"]{{.*}} attrs = {fuse.deferred}
+// ALWAYS-LABEL: func.func @columns
+// ALWAYS: attrs = {fuse.deferred}
+// REMARK: fuse-defer-epilogues: applied: 1 reduction(s) of a product's result are predicted to take {{.*}} us behind it, {{.*}} us in its kernel
+func.func @columns(%x: tensor<262144x64xf16>, %w: tensor<64x16xf16>) -> (tensor<262144x16xf32>, tensor<16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<262144x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<262144x16xf32>) -> tensor<262144x16xf32>
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<262144x64xf16>, tensor<64x16xf16>) outs(%init : tensor<262144x16xf32>) {
+  ^bb0(%l: f16, %r: f16, %out: f32):
+    %0 = arith.extf %l : f16 to f32
+    %1 = arith.extf %r : f16 to f32
+    %2 = arith.mulf %0, %1 fastmath<contract> : f32
+    %3 = arith.addf %out, %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<262144x16xf32>
+  %s = tensor.empty() : tensor<16xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%s : tensor<16xf32>) -> tensor<16xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["reduction", "parallel"]} ins(%p : tensor<262144x16xf32>) outs(%none : tensor<16xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %0 = arith.mulf %v, %v : f32
+    %1 = arith.addf %out, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<16xf32>
+  return %p, %sum : tensor<262144x16xf32>, tensor<16xf32>
 }
 
 // -----
@@ -144,4 +181,27 @@ func.func @shares(%x: tensor<512x64xf16>, %w: tensor<64x512xf16>) -> tensor<512x
     linalg.yield %0 : f32
   } -> tensor<512x512xf32>
   return %y : tensor<512x512xf32>
+}
+
+// -----
+
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+// CHECK-LABEL: func.func @alone
+// REMARK: fuse-defer-epilogues: declined: nothing reduces what is computed of a product's result
+func.func @alone(%x: tensor<512x64xf16>, %w: tensor<64x512xf16>) -> tensor<512x512xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<512x512xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<512x64xf16>, tensor<64x512xf16>) outs(%init : tensor<512x512xf32>) {
+  ^bb0(%l: f16, %r: f16, %out: f32):
+    %0 = arith.extf %l : f16 to f32
+    %1 = arith.extf %r : f16 to f32
+    %2 = arith.mulf %0, %1 fastmath<contract> : f32
+    %3 = arith.addf %out, %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<512x512xf32>
+  return %p : tensor<512x512xf32>
 }
