@@ -16,8 +16,12 @@ from mlirfuse.dialect.attributes import DEFERRED
 from mlirfuse.passes.slices.sliced_ops import behind, is_elementwise
 from mlirfuse.passes.trials.trial import Trial, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.support.dtypes import element_bytes
+
+CLEAR_GAIN = 1.06
+"""Ratio of predicted times from which on ops are deferred. Trials end at further products: one that would compute what
+is deferred in its own prologue (`fuse-prologues`) is not among their kernels, and may take longer without.
+"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def _fastest(
         forms.append([*computed, *reductions])
     times = [Trial(module, function, ops).microseconds(partial(_mark_copies, form)) for form in forms]
     after, chosen = min(zip(times, forms, strict=True), key=lambda each: each[0], default=(before, None))
-    return before, after, chosen if after * RESOLUTION < before else None
+    return before, after, chosen if after * CLEAR_GAIN < before else None
 
 
 def _bytes(values: Iterable[ir.Value]) -> int:
