@@ -12,6 +12,7 @@ from survey_programs.unseen import learning as l
 from survey_programs.unseen import models as m
 from survey_programs.unseen import outside as o
 from survey_programs.unseen import transforms as t
+from survey_programs.unseen.fourth import fourth
 from survey_programs.unseen.third import third
 
 PLANES = "N=16 H=1024 W=1024"
@@ -20,7 +21,8 @@ PAIRS = "I=384 K=384 C=128"
 
 def programs() -> list[Program]:
     """All of them."""
-    return [*_grids(), *_models(), *_learning(), *_geometry(), *_outside(), *_transforms(), *_attention(), *third()]
+    own = [*_grids(), *_models(), *_learning(), *_geometry(), *_outside(), *_transforms(), *_attention()]
+    return [*own, *third(), *fourth()]
 
 
 def _grids() -> Iterator[Program]:
