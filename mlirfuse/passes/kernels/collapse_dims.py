@@ -105,7 +105,7 @@ def collapse_alone(kernel: ir.Operation) -> None:
     """Merges the dimensions of a kernel that nobody calls, as a trial, as the pass would."""
     pairs, (space, _) = pairs_of(kernel), kernel_space(kernel)
     if pairs and not space.unread_dims:
-        KernelCollapser(kernel, space, pairs).collapse()
+        _collapse(kernel, space, pairs)
 
 
 def _has_loop(kernel: ir.Operation) -> bool:
@@ -135,11 +135,19 @@ def merge_dims(
 ) -> None:
     """Makes some or all of a kernel's `mergeable_pairs` of dimensions one, and has its callers pass views."""
     old_sources = result_sources(kernel)
+    groups, returned = _collapse(kernel, space, pairs)
+    for call in [c for host in hosts for c in calls(host) if callee(c) == symbol(kernel)]:
+        _pass_views(call, kernel, groups, returned, old_sources)
+
+
+def _collapse(
+    kernel: ir.Operation, space: IterationSpace, pairs: frozenset[Pair]
+) -> tuple[dict[int, Groups], list[Groups]]:
+    """Merges dimensions of a kernel, and what is expected of them; returns those of arguments and results that were."""
     types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
     groups, returned = KernelCollapser(kernel, space, pairs).collapse()
     _merge_hints(kernel, groups, types)
-    for call in [c for host in hosts for c in calls(host) if callee(c) == symbol(kernel)]:
-        _pass_views(call, kernel, groups, returned, old_sources)
+    return groups, returned
 
 
 def _merge_hints(kernel: ir.Operation, groups: dict[int, Groups], types: Sequence[ir.Type]) -> None:
