@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -62,7 +63,9 @@ def _split(lowered: Lowered, names: list[str]) -> Lowered:
     """The function with an attribute that has some kernels split."""
     module = lowered.module_with({})
     with module.context:
+        # Of a kernel that reduces parts (`fuse-split-parts`) the whole is to be split before, in another way.
+        known = [*names, *(re.sub(r"_parts\d*$", "", name) for name in names)]
         host_function(module.operation).attributes[SPLIT_KERNELS] = ir.ArrayAttr.get(
-            list(map(ir.StringAttr.get, names))
+            [ir.StringAttr.get(name) for name in dict.fromkeys(known)]
         )
     return replace(lowered, module=module, _at_kernels=[])

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir import ir
+
 import mlirfuse as mf
+from mlirfuse.analysis.kernels import host_function
 from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.feedback import without_spills
-from mlirfuse.compiler.split_kernels import with_split_kernels
+from mlirfuse.compiler.split_kernels import _split, with_split_kernels
+from mlirfuse.dialect.attributes import SPLIT_KERNELS
 from mlirfuse.errors import CompileError
 from tests.unit.compiler.test_feedback import Assembler
 
@@ -97,3 +101,11 @@ def test_what_is_reduced_last_is_stored_first() -> None:
     before, after = compiled_with(function, Assembler({"summed_last_0_kernel": [*SPILLS, *([200] * 8)]}))
     assert list(before.schedules) == ["summed_last_0"]
     assert "summed_last_0_values" in after.schedules
+
+
+def test_of_a_kernel_of_parts_the_whole_is_split() -> None:
+    """It is split before its parts are, by passes that know it as a whole."""
+    module = _split(lowered(), ["standardised_0_parts", "standardised_1"]).module
+    known = ir.ArrayAttr(host_function(module.operation).attributes[SPLIT_KERNELS])
+    names = [ir.StringAttr(name).value for name in known]
+    assert names == ["standardised_0_parts", "standardised_1", "standardised_0"]
