@@ -121,12 +121,18 @@ def _layouts(
                 if layout.elements_per_thread > MOST_ELEMENTS:  # and more rows are no less
                     continue
                 most_rows = min(most_warps // warps, fill.left(abreast))
-                for rows in (1 << n for n in range(most_rows.bit_length())):
+                for rows in _powers_and_a_half(most_rows):
                     found[replace(layout, warps=_times(rows, layout.warps, abreast))] = None
                 if may_unroll and warps > 1 and layout.is_alone(looped):
                     for rows in range(2, min(MAX_UNROLLED_ROWS, fill.left(abreast)) + 1):
                         found[replace(layout, repeats=_times(rows, layout.repeats, abreast))] = None
     return tuple(layout for layout in found if layout.elements_per_thread <= MOST_ELEMENTS)
+
+
+def _powers_and_a_half(most: int) -> list[int]:
+    """Powers of two, and one and a half times these: numbers of rows side by side that fill a block better."""
+    powers = [1 << n for n in range(most.bit_length())]
+    return sorted({*powers, *(n + n // 2 for n in powers if n > 1 and n + n // 2 <= most)})
 
 
 def _times(rows: int, factors: tuple[int, ...], dim: int) -> tuple[int, ...]:
