@@ -18,7 +18,7 @@ addresses (`fuse-resolve-gathers`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
@@ -78,12 +78,13 @@ class Gather:
         return any(len(group) != 1 for group in self.basis)
 
     def selected(self, outer: Gather) -> Gather:
-        """What a view of the view has of the source.
+        """What a view of the view has of the source. Indices that wrap around do so once.
 
         Args:
             outer: from the view's dimensions, which join no components; it does not leave the view.
         """
         results = [substituted(expr, list(outer.map.results)) for expr in self.map.results]
+        results = [wrapped_once(expr, outer.components) for expr in results]
         return Gather(outer.basis, ir.AffineMap.get(len(outer.components), 0, results), self.inside)
 
     def reshaped(self, shape: Sequence[int]) -> Gather:
@@ -382,11 +383,7 @@ DEFINITION = OpDefinition(
 
 
 def gathered_view(source: ir.Value, gather: Gather, view: ir.Type | None = None) -> ir.Value:
-    """Builds the op at the current insertion point; the view is a tensor unless its type is given. Indices that wrap
-    around do so once.
-    """
-    results = [wrapped_once(expr, gather.components) for expr in gather.map.results]
-    gather = replace(gather, map=ir.AffineMap.get(gather.map.n_dims, 0, results))
+    """Builds the op at the current insertion point; the view is a tensor unless its type is given."""
     if view is None:
         element = ir.IntegerType.get_signless(1) if gather.inside else ir.ShapedType(source.type).element_type
         view = ir.RankedTensorType.get(list(gather.shape), element)

@@ -8,7 +8,7 @@ from math import prod
 import pytest
 
 from mlirfuse.distribution.memory.layout_conversions import Placement, placement_between
-from mlirfuse.schedule.elementwise import MOST_READ_BYTES, transposed_schedule
+from mlirfuse.schedule.elementwise import transposed_schedule
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.model.machine import BANK, BANKS_BYTES, BLOCK_THREADS
 from mlirfuse.schedule.problem import Problem, TransposedProblem
@@ -19,7 +19,7 @@ def _schedule(size: int, vectors: tuple[int, int], extents: tuple[int | None, ..
     """Of two arrays with elements of so many bytes, accessed by vectors of so many of them along either dimension."""
     transposed = TransposedProblem(0, vectors[0], size, size)
     problem = Problem(extents, frozenset(), 1, vectors[1], 2 * size, size, transposed=transposed)
-    schedule = transposed_schedule(problem, BLOCK_THREADS[0], MOST_READ_BYTES)
+    schedule = transposed_schedule(problem, BLOCK_THREADS[0])
     assert schedule is not None
     return schedule
 
