@@ -12,7 +12,7 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions, kernels
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.dialect.attributes import DEFERRED
+from mlirfuse.dialect.attributes import DEFERRED, OPERATION
 from mlirfuse.passes.slices.sliced_ops import behind, is_elementwise
 from mlirfuse.passes.trials.trial import Trial, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -84,23 +84,25 @@ def _fastest(
     ops = {product, *surrounded(function, [*computed, *reductions])}
     trial = Trial(module, function, ops)
     before = trial.microseconds()
-    with_product = [body(k) for k in kernels(trial.module.operation) if any(map(_is_product, body(k)))]
+    with_product = [k for k in kernels(trial.module.operation) if any(map(_is_product, body(k)))]
     forms = list[Sequence[ir.Operation]]()
-    if not with_product or any(sum(map(_reduces, each)) > 1 for each in with_product):
+    if not with_product or any(sum(map(_reduces, body(k))) > 1 for k in with_product):
         # Else they are in another kernel anyway. With them the product itself may have become rows of sums.
         forms.append(reductions)
-    if computed and any(_bytes(each[-1].operands) > _bytes(narrowest.results) for each in with_product):
+    value = narrowest.results[0]
+    if computed and any(_moved(kernel, value) > element_bytes(value.type) for kernel in with_product):
         forms.append([*computed, *reductions])
     times = [Trial(module, function, ops).microseconds(partial(_mark_copies, form)) for form in forms]
     after, chosen = min(zip(times, forms, strict=True), key=lambda each: each[0], default=(before, None))
     return before, after, chosen if after * CLEAR_GAIN < before else None
 
 
-def _bytes(values: Iterable[ir.Value]) -> int:
-    """Bytes of elements of all values together that have as many dimensions as the first one."""
-    first, *others = values
-    rank = ir.RankedTensorType(first.type).rank
-    return sum(element_bytes(v.type) for v in (first, *others) if ir.RankedTensorType(v.type).rank == rank)
+def _moved(kernel: ir.Operation, like: ir.Value) -> int:
+    """Bytes that a kernel reads and writes of arrays of a value's shape, for each of its elements."""
+    shape = ir.RankedTensorType(like.type).shape
+    values = [*kernel.regions[0].blocks[0].arguments, *body(kernel)[-1].operands]
+    types = [ir.RankedTensorType(v.type) for v in values if isinstance(v.type, ir.RankedTensorType)]
+    return sum(element_bytes(type_) for type_ in types if type_.shape == shape)
 
 
 def _structure(op: ir.Operation) -> OpStructure | None:
@@ -108,7 +110,8 @@ def _structure(op: ir.Operation) -> OpStructure | None:
 
 
 def _is_product(op: ir.Operation) -> bool:
-    structure = _structure(op)
+    """Whether an op is a product that others may share a kernel with."""
+    structure = None if OPERATION in op.attributes else _structure(op)
     return structure is not None and product_of(structure) is not None
 
 
