@@ -93,13 +93,7 @@ def substituted(expr: ir.AffineExpr, dims: Sequence[ir.AffineExpr]) -> ir.Affine
         return dims[ir.AffineDimExpr(expr).position]
     if isinstance(expr, ir.AffineConstantExpr | ir.AffineSymbolExpr):
         return expr
-    left, right = (substituted(side, dims) for side in operands(expr))
-    for kind, build in _BUILDERS:
-        if isinstance(expr, kind):
-            # A builder's result has the class of the builder's kind, whatever the expression was simplified to.
-            built: ir.AffineExpr = build(left, right).maybe_downcast()
-            return built
-    raise ValueError(f"unknown affine expression {expr}")
+    return _rebuilt(expr, *(substituted(side, dims) for side in operands(expr)))
 
 
 def wrapped_once(expr: ir.AffineExpr, extents: Sequence[int]) -> ir.AffineExpr:
@@ -130,8 +124,17 @@ def unwrapped(expr: ir.AffineExpr, extents: Sequence[int]) -> ir.AffineExpr:
         number, (low, high) = ir.AffineConstantExpr(right).value, bounds(left, extents)
         if high - low < 2 * number - 1:
             return (left - (low + high) // 2 // number * number).maybe_downcast()
-    build = next(build for kind, build in _BUILDERS if isinstance(expr, kind))
-    return build(left, right).maybe_downcast()
+    return _rebuilt(expr, left, right)
+
+
+def _rebuilt(expr: ir.AffineExpr, left: ir.AffineExpr, right: ir.AffineExpr) -> ir.AffineExpr:
+    """An expression of an expression's kind, of other operands."""
+    for kind, build in _BUILDERS:
+        if isinstance(expr, kind):
+            # A builder's result has the class of the builder's kind, whatever the expression was simplified to.
+            built: ir.AffineExpr = build(left, right).maybe_downcast()
+            return built
+    raise ValueError(f"unknown affine expression {expr}")
 
 
 def _remainder_in(expr: ir.AffineExpr, by: ir.AffineExpr) -> ir.AffineExpr | None:

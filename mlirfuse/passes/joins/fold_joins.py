@@ -8,13 +8,11 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.joined_views import are_apart, selected_views
-from mlirfuse.analysis.kernels import body, host_functions
-from mlirfuse.dialect.attributes import OPERATION
+from mlirfuse.analysis.joined_views import are_apart
 from mlirfuse.dialect.gathered_view import gather_of, gathered_view
-from mlirfuse.passes.joins.joins import copied, joined
+from mlirfuse.passes.joins.joins import copied, joined, rewrite_joins
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op, erase_dead, integer_of, number_of
+from mlirfuse.support.rewriting import defining_op, integer_of, number_of
 
 
 @dataclass(frozen=True)
@@ -41,25 +39,11 @@ class FuseFoldJoins(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for function in host_functions(module):
-            joins = 0
-            for op in body(function):
-                views = selected_views(op, lambda value: value) if op.name == "linalg.generic" else ""
-                if isinstance(views, str) or OPERATION in op.attributes:
-                    continue
-                joins += 1
-                if reason := _fold(op, views):
-                    remarks.declined(self, reason, op)
-                else:
-                    remarks.applied(self, "zeros are left out of joined arrays", op)
-            if joins:
-                erase_dead([op for op in body(function) if op.results])
-            else:
-                remarks.declined(self, "no arrays are joined", function)
+        rewrite_joins(self, module, remarks, _folded, "zeros are left out of joined arrays")
 
 
-def _fold(join: ir.Operation, views: Sequence[ir.Operation]) -> str | None:
-    """Leaves parts of zeros out of a join; returns why not, or None."""
+def _folded(join: ir.Operation, views: Sequence[ir.Operation]) -> ir.Value | str:
+    """What a join is without its parts of zeros; or why these stay."""
     kept = [view for view in views if not _is_zero(view.operands[0])]
     if len(kept) == len(views) or not kept:
         return "no part is filled with zeros, or all are"
@@ -67,20 +51,16 @@ def _fold(join: ir.Operation, views: Sequence[ir.Operation]) -> str | None:
         return "parts overlap"
     if not _is_zero_constant(_default(join)):
         return "what is between the parts is not zero"
-    with ir.InsertionPoint(join), join.location:
-        if len(kept) == 1:
-            new = copied(kept[0].results[0])
-        else:
-            parts = [view.operands[0] for view in kept]
-            gathers = [gather_of(view.attributes) for view in kept]
-            shapes = [tuple(ir.RankedTensorType(part.type).shape) for part in parts]
-            checks = [
-                gathered_view(part, replace(gather, inside=shape))
-                for part, gather, shape in zip(parts, gathers, shapes, strict=True)
-            ]
-            new = joined([view.results[0] for view in kept], checks, ir.RankedTensorType(join.results[0].type))
-    join.results[0].replace_all_uses_with(new)
-    return None
+    if len(kept) == 1:
+        return copied(kept[0].results[0])
+    parts = [view.operands[0] for view in kept]
+    gathers = [gather_of(view.attributes) for view in kept]
+    shapes = [tuple(ir.RankedTensorType(part.type).shape) for part in parts]
+    checks = [
+        gathered_view(part, replace(gather, inside=shape))
+        for part, gather, shape in zip(parts, gathers, shapes, strict=True)
+    ]
+    return joined([view.results[0] for view in kept], checks, ir.RankedTensorType(join.results[0].type))
 
 
 def _is_zero(value: ir.Value) -> bool:

@@ -1,13 +1,18 @@
-"""Makes arrays joined of parts: ops that select, at each place, among views of the parts."""
+"""Makes and rewrites arrays joined of parts: ops that select, at each place, among views of the parts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlir import ir
 from mlir.dialects import arith, linalg
 
+from mlirfuse.analysis.joined_views import selected_views
+from mlirfuse.analysis.kernels import body, host_functions
+from mlirfuse.dialect.attributes import OPERATION
+from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.pointwise import pointwise
+from mlirfuse.support.rewriting import erase_dead
 from mlirfuse.tiling.tiles import zero
 
 
@@ -34,3 +39,31 @@ def copied(view: ir.Value) -> ir.Value:
     with ir.InsertionPoint(block):
         linalg.YieldOp([block.arguments[0]])
     return op.results[0]
+
+
+def rewrite_joins(
+    rewriter: Pass,
+    module: ir.Operation,
+    remarks: Remarks,
+    rewritten: Callable[[ir.Operation, Sequence[ir.Operation]], ir.Value | str],
+    done: str,
+) -> None:
+    """Puts what is made of each join and its views, before the join, in its place; or remarks why nothing is made."""
+    for function in host_functions(module):
+        joins = 0
+        for op in body(function):
+            views = selected_views(op, lambda value: value) if op.name == "linalg.generic" else ""
+            if isinstance(views, str) or OPERATION in op.attributes:
+                continue
+            joins += 1
+            with ir.InsertionPoint(op), op.location:
+                new = rewritten(op, views)
+            if isinstance(new, str):
+                remarks.declined(rewriter, new, op)
+                continue
+            op.results[0].replace_all_uses_with(new)
+            remarks.applied(rewriter, done, op)
+        if joins:
+            erase_dead([op for op in body(function) if op.results])
+        else:
+            remarks.declined(rewriter, "no arrays are joined", function)

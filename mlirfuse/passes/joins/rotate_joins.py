@@ -8,16 +8,15 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.joined_views import are_apart, place_in_whole, selected_views
-from mlirfuse.analysis.kernels import body, host_functions
+from mlirfuse.analysis.joined_views import are_apart, place_in_whole
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.gathered_view import Gather, gathered_view
-from mlirfuse.passes.joins.joins import copied
+from mlirfuse.passes.joins.joins import copied, rewrite_joins
 from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import element_bytes
-from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.support.rewriting import defining_op
 
 
 @dataclass(frozen=True)
@@ -49,29 +48,11 @@ class FuseRotateJoins(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for function in host_functions(module):
-            joins = 0
-            for op in body(function):
-                views = selected_views(op, lambda value: value) if op.name == "linalg.generic" else ""
-                if isinstance(views, str) or OPERATION in op.attributes:
-                    continue
-                joins += 1
-                rotated = _rotated(views)
-                if isinstance(rotated, str):
-                    remarks.declined(self, rotated, op)
-                    continue
-                source, gather = rotated
-                with ir.InsertionPoint(op), op.location:
-                    op.results[0].replace_all_uses_with(copied(gathered_view(source, gather)))
-                remarks.applied(self, "an array's slices are joined in another order", op)
-            if joins:
-                erase_dead([op for op in body(function) if op.results])
-            else:
-                remarks.declined(self, "no arrays are joined", function)
+        rewrite_joins(self, module, remarks, _rotated, "an array's slices are joined in another order")
 
 
-def _rotated(views: Sequence[ir.Operation]) -> tuple[ir.Value, Gather] | str:
-    """The array that parts are slices of, and how the whole reads it; or why it does not."""
+def _rotated(_join: ir.Operation, views: Sequence[ir.Operation]) -> ir.Value | str:
+    """A copy of the array that parts are slices of, as the whole reads it; or why it does not."""
     found = [_place_in_source(view) for view in views]
     places = [each for each in found if not isinstance(each, str)]
     if len(places) < len(found):
@@ -91,7 +72,9 @@ def _rotated(views: Sequence[ir.Operation]) -> tuple[ir.Value, Gather] | str:
     dims = [ir.AffineExpr.get_dim(dim) + offset for dim, offset in zip(axes[0], offsets[0], strict=True)]
     dims[axis] = (ir.AffineExpr.get_dim(axes[0][axis]) + offsets[0][axis] % shape[axis]) % shape[axis]
     whole = ir.RankedTensorType(views[0].results[0].type).shape
-    return source, Gather(tuple((extent,) for extent in whole), ir.AffineMap.get(len(whole), 0, dims))
+    return copied(
+        gathered_view(source, Gather(tuple((extent,) for extent in whole), ir.AffineMap.get(len(whole), 0, dims)))
+    )
 
 
 def _place_in_source(view: ir.Operation) -> tuple[ir.Value, tuple[int, ...], tuple[int, ...]] | str:

@@ -100,7 +100,8 @@ def _joined(grid: ContractionGrid) -> int:
 
 def adding_seconds(grid: ContractionGrid) -> float:
     """Time in which that block reads these one after the other, a few at once."""
-    return _joined(grid) / LOADS_AHEAD * grid.machine.l2_latency if _joined(grid) > 1 else 0.0
+    read = _joined(grid)
+    return read / LOADS_AHEAD * grid.machine.l2_latency if read > 1 else 0.0
 
 
 def _parts(grid: ContractionGrid) -> float:
