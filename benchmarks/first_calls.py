@@ -273,10 +273,10 @@ def forget() -> None:
         for value in list(vars(module).values()):
             if hasattr(value, "cache_clear") and getattr(value, "__module__", "").startswith("mlirfuse.schedule"):
                 value.cache_clear()
-    from mlirfuse.analysis.scheduling.scheduling_problem import forget_problems
     from mlirfuse.lowering.ptx.assembler import _assembled
+    from mlirfuse.support.recent import forget_recent
 
-    forget_problems()
+    forget_recent()
     _assembled.cache_clear()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import BytesIO
 from math import prod
 
 from mlir import ir
@@ -71,11 +70,10 @@ def body(function: ir.Operation) -> list[ir.Operation]:
     return [op.operation for block in list(function.regions[0].blocks)[:1] for op in block.operations]
 
 
-def content(function: ir.Operation) -> bytes:
-    """The IR of a function, with its name and locations: equal for functions of which analyses find the same."""
-    written = BytesIO()
-    function.write_bytecode(written)
-    return written.getvalue()
+def content(function: ir.Operation) -> str:
+    """The IR of a function without its name and locations: equal for functions of which analyses find the same."""
+    written: str = function.get_asm(enable_debug_info=False, use_local_scope=True, assume_verified=True)
+    return written.replace(f"@{symbol(function)}(", "@(", 1)
 
 
 def stored_values(kernel: ir.Operation) -> list[ir.Value]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 
 from mlir import ir
 
@@ -18,6 +18,7 @@ from mlirfuse.analysis.scheduling.problem import problem_of
 from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.support.recent import Recent
 
 
 def scheduling_problem(
@@ -30,10 +31,7 @@ def scheduling_problem(
     return contraction_problem(kernel, space, contraction)
 
 
-MOST_KNOWN = 64
-"""Kernels whose problems are kept: those that the passes of a few functions compare."""
-
-_known: OrderedDict[bytes, Problem | ContractionProblem] = OrderedDict()
+_known: Recent[str, Problem | ContractionProblem] = Recent(1024)
 
 
 Loops = tuple[IterationSpace, Sequence[OpStructure]]
@@ -52,19 +50,15 @@ def kernel_problem(kernel: ir.Operation, loops: Loops | None = None) -> Problem 
     Raises:
         ScheduleError: the kernel's ops share no iteration space.
     """
+    compute = partial(_problem, kernel, loops)
+    return compute() if depends_on_calls(kernel) else _known.of(content(kernel), compute)
+
+
+def depends_on_calls(kernel: ir.Operation) -> bool:
+    """Whether a kernel's problem follows from its launches too, which say what views of one array share."""
     arguments = zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=False)
-    if any(GATHER in known or is_component(value, known) for value, known in arguments):  # calls say what these share
-        return scheduling_problem(kernel, *(loops or kernel_space(kernel)))
-    key = content(kernel)
-    problem = _known.pop(key, None)
-    if problem is None:
-        problem = scheduling_problem(kernel, *(loops or kernel_space(kernel)))
-    _known[key] = problem
-    while len(_known) > MOST_KNOWN:
-        _known.popitem(last=False)
-    return problem
+    return any(GATHER in known or is_component(value, known) for value, known in arguments)
 
 
-def forget_problems() -> None:
-    """Forgets the problems of all kernels, as benchmarks of first calls need it."""
-    _known.clear()
+def _problem(kernel: ir.Operation, loops: Loops | None) -> Problem | ContractionProblem:
+    return scheduling_problem(kernel, *(loops or kernel_space(kernel)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from mlirfuse.analysis.kernels import body, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction, least_of_two
+from mlirfuse.analysis.scheduling.scheduling_problem import depends_on_calls
 from mlirfuse.analysis.segments.segments import joint_space
 from mlirfuse.dialect.attributes import GRID_REDUCTION, MIX_ORDER, SCHEDULE
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
@@ -29,6 +31,7 @@ from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, later_gain, m
 from mlirfuse.passes.kernels.merge_exp_sums import merge_exp_sums
 from mlirfuse.passes.kernels.merge_moments import merge_moments
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.recent import Recent
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
 
@@ -179,6 +182,21 @@ def _times(pair: KernelPair, target: Target, machine: MachineModel) -> _Times | 
         return "a schedule is given"
     if pair.host_intervenes():
         return "the host computes on values that pass from one to the other"
+    compute = partial(_predicted, pair, target, machine)
+    if depends_on_calls(pair.first) or depends_on_calls(pair.second):
+        return compute()
+    host = pair.first_call.parent
+    asked = tuple(
+        str(host.attributes[name]) if name in host.attributes else None for name in (GRID_REDUCTION, MIX_ORDER)
+    )
+    return _known.of((pair.key, asked, target, machine), compute)
+
+
+_known: Recent[Hashable, _Times | str] = Recent(1024)
+"""By all that times follow from: chains of steps have the same pairs again and again."""
+
+
+def _predicted(pair: KernelPair, target: Target, machine: MachineModel) -> _Times | str:
     trial = pair.build()
     try:
         merge_equal_ops(trial)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
-from mlirfuse.analysis.kernels import body, content, functions, symbol
+from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.spaces import check_results, kernel_space
 from mlirfuse.analysis.loops.structure import structure_of
@@ -193,16 +193,6 @@ class _Pair(KernelPair):
     """
 
     known: Known
-
-    @cached_property
-    def key(self) -> Hashable:
-        """What the merged kernel follows from: the kernels, which of their arguments and results are the same values,
-        and which results other ops use.
-        """
-        numbers: dict[ir.Value, int] = {}
-        values = (*self.first_call.operands, *self.first_call.results, *self.second_call.operands)
-        same = tuple(numbers.setdefault(value, len(numbers)) for value in values)
-        return content(self.first), content(self.second), same, tuple(numbers[value] for value in self._kept())
 
     def __str__(self) -> str:
         return f"{callee(self.second_call)} stays apart from {callee(self.first_call)}"

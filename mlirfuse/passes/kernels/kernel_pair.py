@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.kernels import argument_attributes, body, functions, result_sources, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, content, functions, result_sources, symbol
 from mlirfuse.analysis.segments.operations import separated
 from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS, SCHEDULE
 from mlirfuse.passes.kernels.host import calls, depends_on, order_host_ops
@@ -29,6 +30,16 @@ class KernelPair:
     def names(self) -> Names:
         """The symbols of the two kernels."""
         return symbol(self.first), symbol(self.second)
+
+    @cached_property
+    def key(self) -> Hashable:
+        """What the merged kernel follows from: the kernels, which of their arguments and results are the same values,
+        and which results other ops use.
+        """
+        numbers: dict[ir.Value, int] = {}
+        values = (*self.first_call.operands, *self.first_call.results, *self.second_call.operands)
+        same = tuple(numbers.setdefault(value, len(numbers)) for value in values)
+        return content(self.first), content(self.second), same, tuple(numbers[value] for value in self._kept())
 
     def host_intervenes(self) -> bool:
         """Whether the host computes on values that pass from the first launch to the second."""

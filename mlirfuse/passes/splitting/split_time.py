@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.kernels import argument_attributes, body, kernels, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, content, kernels, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction, reduction_microseconds
+from mlirfuse.analysis.scheduling.scheduling_problem import depends_on_calls
 from mlirfuse.dialect.attributes import SCHEDULE, TARGET
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
-from mlirfuse.machine.lookup import machine_of
+from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.collapse_dims import FuseCollapseDims
 from mlirfuse.passes.kernels.merge_exp_sums import FuseMergeExpSums
 from mlirfuse.passes.kernels.merge_moments import FuseMergeMoments
 from mlirfuse.passes.splitting.kernel_split import first_reductions
 from mlirfuse.passes.splitting.split_reductions import FuseSplitReductions
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.recent import Recent
+from mlirfuse.target import Target
 
 SPLITTING: tuple[Pass, ...] = (FuseCollapseDims(), FuseMergeMoments(), FuseMergeExpSums(), FuseSplitReductions())
 """What splits the statistics of kernels off, and what that depends on, in the pipeline's order."""
@@ -35,6 +40,15 @@ def split_microseconds(module: ir.Operation, kernel: ir.Operation) -> float:
     """
     target = target_of_module(module)
     machine = machine_of(target, device_of_module(module))
+    compute = partial(_microseconds, module, kernel, target, machine)
+    return compute() if depends_on_calls(kernel) else _known.of((content(kernel), target, machine), compute)
+
+
+_known: Recent[tuple[str, Target, MachineModel], float] = Recent(1024)
+"""Times by a kernel's IR: chains of steps have the same kernels again and again."""
+
+
+def _microseconds(module: ir.Operation, kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
     space, structures = kernel_space(kernel)
     whole = SCHEDULE in kernel.attributes or contraction_in(space, structures) is not None
     if whole or not first_reductions(space, structures):

@@ -6,9 +6,10 @@ from mlir import ir
 
 import mlirfuse as mf
 from mlirfuse.analysis.kernels import content, kernels
-from mlirfuse.analysis.scheduling.scheduling_problem import forget_problems, kernel_problem
+from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.compiler import pipeline
 from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.support.recent import forget_recent
 
 
 def _centred(x: mf.Tensor) -> mf.Tensor:
@@ -29,7 +30,7 @@ def _kernel(module: ir.Module) -> ir.Operation:
 
 
 def test_kernels_of_the_same_ir_share_a_problem() -> None:
-    forget_problems()
+    forget_recent()
     modules = [_module(columns) for columns in (1024, 1024, 2048)]
     first, second, other = map(_kernel, modules)
     assert content(first) == content(second) != content(other)
