@@ -7,7 +7,7 @@ from math import frexp
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, LEAST_SQUARE, value_range
+from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, LEAST_SQUARE, RangeOf, value_range
 from mlirfuse.analysis.arithmetic.rounded import FACTORS, adds_positive, rounds_to_half
 from mlirfuse.support.rewriting import nested, number_of
 
@@ -84,15 +84,20 @@ _JOINT = {"fuse.moments": (3.0, 0.0), "fuse.exp_sum": (5.0, 1.0)}
 """Of joint reductions, for one element; exponentials are products and powers of two of the special unit."""
 
 
-def instructions_of(op: ir.Operation) -> Instructions:
-    """Instructions for one element of the loops of a `linalg.generic` or of a joint reduction; none for other ops."""
+def instructions_of(op: ir.Operation, range_of: RangeOf = value_range) -> Instructions:
+    """Instructions for one element of the loops of a `linalg.generic` or of a joint reduction; none for other ops.
+
+    Args:
+        op: the op.
+        range_of: the numbers that values can be, as `value_range` says; who asks for many ops has `Ranges`.
+    """
     if op.name in _JOINT:
         return Instructions(*_JOINT[op.name])
     if not op.regions:
         return Instructions()
     total = Instructions()
     for inner in nested(op)[1:]:
-        plain, special = instruction_count(op, inner)
+        plain, special = instruction_count(op, inner, range_of)
         if any(isinstance(result.type, ir.F64Type) for result in inner.results):
             total += Instructions(double=plain + 10 * special)
         else:
@@ -100,15 +105,15 @@ def instructions_of(op: ir.Operation) -> Instructions:
     return total
 
 
-def instruction_count(generic: ir.Operation, op: ir.Operation) -> tuple[float, float]:
+def instruction_count(generic: ir.Operation, op: ir.Operation, range_of: RangeOf = value_range) -> tuple[float, float]:
     """Plain and special instructions of one op in the body of a `linalg.generic`; what is the same for all elements is
     computed once.
     """
     if op.results and _is_invariant(op.results[0], generic):
         return 0.0, 0.0
     if op.name == "arith.divf":
-        return _quotient(generic, op)
-    if op.name == "math.sqrt" and value_range(op.operands[0])[0] >= LEAST_SQUARE:
+        return _quotient(generic, op, range_of)
+    if op.name == "math.sqrt" and range_of(op.operands[0])[0] >= LEAST_SQUARE:
         return _BOUNDED_ROOT
     if op.name == "math.exp" and _is_rounded(op.results[0]):
         return _ROUNDED_EXP
@@ -145,7 +150,7 @@ def _is_rounded_by(user: ir.Operation, number: int, value: ir.Value) -> bool:
     return (user.name in FACTORS or adds_positive(user, value)) and _is_rounded(user.results[0])
 
 
-def _quotient(generic: ir.Operation, division: ir.Operation) -> tuple[float, float]:
+def _quotient(generic: ir.Operation, division: ir.Operation, range_of: RangeOf) -> tuple[float, float]:
     """Of a division, by what it divides by."""
     divisor = division.operands[1]
     constant = number_of(divisor)
@@ -155,18 +160,18 @@ def _quotient(generic: ir.Operation, division: ir.Operation) -> tuple[float, flo
         return _SHARED_QUOTIENT
     numerator = number_of(division.operands[0])
     is_reciprocal = numerator is not None and abs(frexp(numerator)[0]) == 0.5
-    if value_range(divisor)[0] < LEAST_DIVISOR:
+    if range_of(divisor)[0] < LEAST_DIVISOR:
         return _RECIPROCAL if is_reciprocal else _COUNTS["arith.divf"]
     return _BOUNDED_RECIPROCAL if is_reciprocal else _BOUNDED_QUOTIENT
 
 
-def reciprocals_of(generic: ir.Operation) -> dict[int, Instructions]:
+def reciprocals_of(generic: ir.Operation, range_of: RangeOf = value_range) -> dict[int, Instructions]:
     """Instructions for the reciprocals of what several elements are divided by, by the operand that has it."""
     found: dict[int, Instructions] = {}
     for op in nested(generic)[1:]:
         number = _shared_operand(op.operands[1], generic) if op.name == "arith.divf" else None
         if number is not None:
-            bounded = value_range(op.operands[1])[0] >= LEAST_DIVISOR
+            bounded = range_of(op.operands[1])[0] >= LEAST_DIVISOR
             found[number] = Instructions(*(_SHARED_BOUNDED_RECIPROCAL if bounded else _SHARED_RECIPROCAL))
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import exp, inf, isnan, nextafter
 
 import numpy as np
@@ -12,6 +12,9 @@ from mlirfuse.support.rewriting import defining_op, number_of
 
 Range = tuple[float, float]
 """The least and the greatest number; a value may be NaN beside."""
+
+RangeOf = Callable[[ir.Value], Range]
+"""`value_range`, or `Ranges.of` of many values."""
 
 ANY: Range = (-inf, inf)
 NEVER_NEGATIVE: Range = (0.0, inf)
@@ -36,49 +39,82 @@ def value_range(value: ir.Value) -> Range:
     Operands are followed through the ops of a kernel, and from the body of a `linalg.generic` to its producers.
     Sums and products are rounded to nearest, which keeps order, so that bounds are rounded too.
     """
-    return _range_of(value, MOST_OPS, {})
+    near = {value: _computed_of(value)}
+    level = [value]
+    for _ in range(MOST_OPS - 1):
+        level = [each for each in dict.fromkeys(v for inner in level for v in near[inner]) if each not in near]
+        if not level:
+            break
+        near.update((each, _computed_of(each)) for each in level)
+    return Ranges(lambda each: near.get(each, ())).of(value)
 
 
-_Known = dict[ir.Value, tuple[int, Range]]
-"""Ranges of values, and how far back each was followed."""
+class Ranges:
+    """Ranges of values whose ops stay as they are meanwhile: each is found once, however far back it follows from.
+
+    Args:
+        sources: the values that a value's range follows from; nothing for one that can be any number.
+    """
+
+    def __init__(self, sources: Callable[[ir.Value], Sequence[ir.Value]] | None = None) -> None:
+        self._sources = sources or _computed_of
+        self._known: dict[ir.Value, Range] = {}
+
+    def of(self, value: ir.Value) -> Range:
+        """As `value_range`."""
+        open_ = [value]
+        while open_:  # no recursion, as chains of ops are long
+            each = open_[-1]
+            sources = () if each in self._known else self._sources(each)
+            missing = [source for source in sources if source not in self._known]
+            if missing:
+                open_ += missing
+                continue
+            open_.pop()
+            if each not in self._known:
+                self._known[each] = _range_from(each, [self._known[source] for source in sources])
+        return self._known[value]
 
 
-def _range_of(value: ir.Value, depth: int, known: _Known) -> Range:
-    """The range from so many ops back: found once, as values that many ops share would take exponential time."""
-    followed, found = known.get(value, (-1, ANY))
-    if followed < depth:
-        found = _follow(value, depth, known)
-        known[value] = depth, found
-    return found
-
-
-def _follow(value: ir.Value, depth: int, known: _Known) -> Range:
+def _computed_of(value: ir.Value) -> Sequence[ir.Value]:
+    """The values that a value's range follows from: the operands of its op, or the one that it is an element of."""
     type_ = value.type.element_type if isinstance(value.type, ir.ShapedType) else value.type
-    if not isinstance(type_, ir.F32Type) or depth == 0:
+    if not isinstance(type_, ir.F32Type) or number_of(value) is not None:
+        return ()
+    if isinstance(value.owner, ir.Block):
+        return _element_of(ir.BlockArgument(value))
+    maker = defining_op(value)
+    if maker is None:
+        return ()
+    if maker.name == "linalg.generic":
+        end = maker.regions[0].blocks[0].operations[-1].operation
+        return (end.operands[ir.OpResult(value).result_number],)
+    return tuple(maker.operands) if maker.name in _RULES else ()
+
+
+def _element_of(argument: ir.BlockArgument) -> Sequence[ir.Value]:
+    """What the body of a `linalg.generic` reads elements of: not its results, which are not known in advance."""
+    generic = argument.owner.owner.operation
+    if generic.name != "linalg.generic" or argument.arg_number >= len(generic.operands) - len(generic.results):
+        return ()
+    return (generic.operands[argument.arg_number],)
+
+
+def _range_from(value: ir.Value, sources: Sequence[Range]) -> Range:
+    """The range of a value from those of what it is computed of; of some ops these need not be known."""
+    type_ = value.type.element_type if isinstance(value.type, ir.ShapedType) else value.type
+    if not isinstance(type_, ir.F32Type):
         return ANY
     number = number_of(value)
     if number is not None:
         return ANY if isnan(number) else (number, number)
-    if isinstance(value.owner, ir.Block):
-        return _element_range(ir.BlockArgument(value), depth, known)
     maker = defining_op(value)
-    if maker is None:
-        return ANY
-    if maker.name == "linalg.generic":
-        end = maker.regions[0].blocks[0].operations[-1].operation
-        return _range_of(end.operands[ir.OpResult(value).result_number], depth - 1, known)
+    if maker is None or maker.name == "linalg.generic":
+        return sources[0] if sources else ANY
     if maker.name == "llvm.call_intrinsic":
         return NEVER_NEGATIVE if ir.StringAttr(maker.attributes["intrin"]).value == EX2 else ANY
     rule = _RULES.get(maker.name)
-    return ANY if rule is None else _rounded(rule(maker, lambda n: _range_of(maker.operands[n], depth - 1, known)))
-
-
-def _element_range(argument: ir.BlockArgument, depth: int, known: _Known) -> Range:
-    """Of what the body of a `linalg.generic` reads: of its producer's elements. Results are not known in advance."""
-    generic = argument.owner.owner.operation
-    if generic.name != "linalg.generic" or argument.arg_number >= len(generic.operands) - len(generic.results):
-        return ANY
-    return _range_of(generic.operands[argument.arg_number], depth - 1, known)
+    return ANY if rule is None else _rounded(rule(maker, lambda n: sources[n] if sources else ANY))
 
 
 _Of = Callable[[int], Range]

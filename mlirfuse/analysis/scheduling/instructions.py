@@ -14,6 +14,7 @@ from mlirfuse.analysis.arithmetic.instruction_counts import (
     reciprocals_of,
 )
 from mlirfuse.analysis.arithmetic.multiply_add import may_contract
+from mlirfuse.analysis.arithmetic.ranges import RangeOf
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
@@ -39,6 +40,7 @@ def pass_instructions(
     structures: Sequence[OpStructure],
     depths: Mapping[ir.Operation, int],
     returned: Iterable[ir.Value],
+    range_of: RangeOf,
 ) -> PassInstructions:
     """Counts the instructions of ops that run over all of the space.
 
@@ -50,9 +52,10 @@ def pass_instructions(
         structures: the ops.
         depths: for each op the number of reductions that must complete before it (`reduction_depths`).
         returned: values that leave the kernel.
+        range_of: the numbers that values can be (`value_range`).
     """
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
-    counts = {s.op: instructions_of(s.op) for s in structures if whole <= set(space.loops[s.op])}
+    counts = {s.op: instructions_of(s.op, range_of) for s in structures if whole <= set(space.loops[s.op])}
     makers = {result: s.op for s in structures for result in s.op.results}
     varying = {s.op for s in structures if space.reduced_dims & set(space.loops[s.op]) and s.op not in space.reduced}
     levels: dict[int, list[ir.Operation]] = {}
@@ -78,7 +81,9 @@ def pass_instructions(
 _NONE = Instructions()
 
 
-def shared_instructions(space: IterationSpace, structures: Sequence[OpStructure]) -> tuple[SharedInstructions, ...]:
+def shared_instructions(
+    space: IterationSpace, structures: Sequence[OpStructure], range_of: RangeOf
+) -> tuple[SharedInstructions, ...]:
     """Counts the instructions of ops that vary along some dimensions only, for each element along these; and of
     reciprocals of what varies so, by which other ops divide.
     """
@@ -88,8 +93,8 @@ def shared_instructions(space: IterationSpace, structures: Sequence[OpStructure]
     for s in structures:
         dims = whole & set(space.loops[s.op])
         if dims and dims != whole and not space.reduced.get(s.op):
-            found[dims] = found.get(dims, _NONE) + instructions_of(s.op)
-        for number, count in reciprocals_of(s.op).items():
+            found[dims] = found.get(dims, _NONE) + instructions_of(s.op, range_of)
+        for number, count in reciprocals_of(s.op, range_of).items():
             axes = s.operand_axes[number]
             along = whole.intersection(space.loops[s.op][axis] for axis in axes or () if axis is not None)
             reciprocals[s.operands[number], along] = count
@@ -115,7 +120,9 @@ def _needed(
     return found
 
 
-def sliding_instructions(space: IterationSpace, structures: Sequence[OpStructure]) -> tuple[float, float]:
+def sliding_instructions(
+    space: IterationSpace, structures: Sequence[OpStructure], range_of: RangeOf
+) -> tuple[float, float]:
     """Plain instructions for each element of the space, and for each that a thread reads, where elements of the space
     that read the same element of an array share what is computed of it alone. Products that additions may take are
     none of their own, nor are changes of sign, which whatever reads a number does too.
@@ -134,7 +141,7 @@ def sliding_instructions(space: IterationSpace, structures: Sequence[OpStructure
         for op in inner:
             found = frozenset[ir.Value]().union(*(sources.get(operand, ()) for operand in op.operands))
             sources.update(dict.fromkeys(op.results, found))
-            count, _ = instruction_count(s.op, op)
+            count, _ = instruction_count(s.op, op, range_of)
             if len(found) == 1:
                 read += max(count, 1.0)
             elif not _is_part(op):

@@ -8,6 +8,7 @@ from math import gcd, prod
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
+from mlirfuse.analysis.arithmetic.ranges import Ranges
 from mlirfuse.analysis.extent_hints import expected_extents
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
 from mlirfuse.analysis.kernels import argument_attributes, body, stored_values
@@ -51,7 +52,8 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     persistent_loop, finer = _persistent_loops(
         kernel, space, structures, operands, vector_dim, is_needed=grid_persistent is None
     )
-    work = pass_instructions(space, structures, depths, returned)
+    ranges = Ranges()
+    work = pass_instructions(space, structures, depths, returned, ranges.of)
     live = live_bytes(space, structures, depths, returned)
     shared = any(o.access.slides or o.access.taps > 1 for o in operands) or not any(
         whole <= set(o.axes) for o in operands if not o.written and o.access.dims
@@ -80,8 +82,8 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         copied=not any(o.is_apart for o in operands if not o.written and whole <= set(o.axes)),
         checks=sum(map(is_check, argument_attributes(kernel))),
         instructions=work.once.plain,
-        shared_instructions=shared_instructions(space, structures),
-        sliding_instructions=sliding_instructions(space, structures) if shared else (0.0, 0.0),
+        shared_instructions=shared_instructions(space, structures, ranges.of),
+        sliding_instructions=sliding_instructions(space, structures, ranges.of) if shared else (0.0, 0.0),
         special=work.once.special,
         double=work.once.double,
         repeated=(work.again.plain, work.again.special, work.again.double),
