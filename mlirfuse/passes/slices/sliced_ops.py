@@ -88,6 +88,11 @@ class SlicedOps:
         self._follows = follows
         self._made: dict[Value, ir.Value] = {}
 
+    @property
+    def count(self) -> int:
+        """Slices made so far."""
+        return len(self._made)
+
     def of(self, value: ir.Value, ranges: Ranges) -> ir.Value:
         """A slice of a value; new ops stand behind the value's own."""
         if not any(ranges):

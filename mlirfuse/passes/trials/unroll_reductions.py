@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import ClassVar
 
 from mlir import ir
@@ -19,13 +20,16 @@ from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import PassError
 from mlirfuse.passes.slices.sliced_ops import Range, SlicedOps, is_elementwise
-from mlirfuse.passes.trials.trial import compare, needing, surrounded
+from mlirfuse.passes.trials.trial import Comparison, Trial, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead, ops_named
 from mlirfuse.tiling.tiles import index
 
 MOST_TERMS = 8
 """Elements that are combined in one op, at most: each takes what it is computed of."""
+
+MOST_SLICES = 256
+"""Slices that are computed of what reductions need, at most: each is an op, and compiling takes milliseconds an op."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class FuseUnrollReductions(Pass):
     } -> tensor<512x512xf32>
     ```
 
+    Reductions that need one another, as those of a loop's steps do, are unrolled together, or those of one shape.
+
     Attributes:
         always: whether such reductions are unrolled whatever is predicted.
     """
@@ -71,17 +77,81 @@ class FuseUnrollReductions(Pass):
             found = [short for op in body(function) if (short := _ShortReduction.of(op)) is not None]
             if not found:
                 remarks.declined(self, "no reduction of a few elements feeds one over other loops", function)
-            for short in found:
-                times = f"a reduction of {short.terms} elements"
+            for group in _groups(found):
+                chosen: Sequence[_ShortReduction] | None = group
+                what, why = _described(group), ""
                 if not self.always:
-                    trial = compare(module, function, surrounded(function, [short.op]), short.unroll_copy)
-                    times += f" is predicted to take {trial.after:.1f} us unrolled, {trial.before:.1f} us as it is"
-                    if not trial.gains:
-                        remarks.declined(self, times, short.op)
-                        continue
-                remarks.applied(self, times, short.op)
-                short.unroll()
+                    before, after, chosen = _fastest(module, function, group)
+                    why = f" predicted to take {after:.1f} us unrolled, {before:.1f} us as it is"
+                    if after == inf:
+                        why = f" unrolled with more than {MOST_SLICES} slices only"
+                if chosen is None:
+                    remarks.declined(self, what + why, group[0].op)
+                    continue
+                remarks.applied(self, what + why, group[0].op)
+                _unroll(chosen)
             erase_dead([op for op in body(function) if op.results])
+
+
+def _described(group: Sequence[_ShortReduction]) -> str:
+    """The subject and the verb of a remark about reductions."""
+    if len(group) == 1:
+        return f"a reduction of {group[0].terms} elements is"
+    return f"{len(group)} reductions of a few elements are"
+
+
+def _groups(found: Sequence[_ShortReduction]) -> list[list[_ShortReduction]]:
+    """The reductions that one op needs, or that one reads what the other makes, together, in program order."""
+    groups: list[tuple[set[ir.Operation], list[_ShortReduction]]] = []
+    for short in found:
+        reached = {short.op, *needing([short.op])}
+        near = [group for group in groups if not group[0].isdisjoint(reached)]
+        groups = [group for group in groups if group not in near]
+        groups.append((reached.union(*(ops for ops, _ in near)), [*(s for _, own in near for s in own), short]))
+    position = {short.op: number for number, short in enumerate(found)}
+    return [sorted(group, key=lambda short: position[short.op]) for _, group in groups]
+
+
+def _fastest(
+    module: ir.Operation, function: ir.Operation, group: Sequence[_ShortReduction]
+) -> tuple[float, float, Sequence[_ShortReduction] | None]:
+    """Predicted microseconds as reductions are and with some unrolled, and these if that is then clearly faster.
+
+    Steps of a loop reduce alike and are unrolled together: all of a group's reductions, or those of one shape.
+    """
+    ops = surrounded(function, [short.op for short in group])
+    alike: dict[Hashable, list[_ShortReduction]] = {}
+    for short in group:
+        alike.setdefault((short.structure.operand_extents[0], *_reduced(short.structure)), []).append(short)
+    forms = [group, *(alike.values() if len(alike) > 1 else ())]
+    before = Trial(module, function, ops).microseconds()
+    times = [_unrolled_microseconds(Trial(module, function, ops), form) for form in forms]
+    found = Comparison(before, min(times))
+    return before, found.after, forms[times.index(found.after)] if found.gains else None
+
+
+def _unrolled_microseconds(trial: Trial, found: Sequence[_ShortReduction]) -> float:
+    """Predicted microseconds of a trial with reductions unrolled; infinite where that takes too many slices."""
+    copies = [_ShortReduction.any(trial.copies[short.op]) for short in found]
+    is_small = _unroll([short for short in copies if short is not None], MOST_SLICES)
+    return trial.microseconds() if is_small else inf
+
+
+def _unroll(found: Sequence[_ShortReduction], most: float = inf) -> bool:
+    """Replaces reductions, in program order, by elementwise ops on slices, of which all share the same.
+
+    Returns:
+        Whether that took at most so many slices; else it ends early.
+    """
+    sliced = SlicedOps()
+    done: list[ir.Operation] = []
+    for short in found:
+        if sliced.count <= most:
+            short.replace(sliced)
+            done.append(short.op)
+    for op in done:  # not before, as slices of their results are known by these
+        erase(op)
+    return sliced.count <= most
 
 
 @dataclass(frozen=True)
@@ -139,9 +209,9 @@ class _ShortReduction:
             return None
         return found if found.terms <= MOST_TERMS else None
 
-    def unroll(self) -> None:
-        """Replaces the reduction by an elementwise op on slices."""
-        structure, op, sliced = self.structure, self.op, SlicedOps()
+    def replace(self, sliced: SlicedOps) -> None:
+        """Has an elementwise op on slices computed in place of the reduction, which stays without uses."""
+        structure, op = self.structure, self.op
         *inputs, _ = op.operands
         self._allow_contraction()
         kept = [loop for loop in range(structure.loop_count) if loop not in structure.reduction_loops]
@@ -165,13 +235,6 @@ class _ShortReduction:
             new = linalg.GenericOp([result], values, [init], all_maps, ir.ArrayAttr.get(kinds)).operation
         self._fill(new, len(inputs))
         op.results[0].replace_all_uses_with(new.results[0])
-        erase(op)
-
-    def unroll_copy(self, copies: dict[ir.Operation, ir.Operation]) -> None:
-        """The same of a copy of the reduction."""
-        found = _ShortReduction.any(copies[self.op])
-        assert found is not None  # as the reduction is one
-        found.unroll()
 
     def _allow_contraction(self) -> None:
         """Marks products that only sums read: `fuse-multiply-add` would of a reduction, but of few elementwise sums."""

@@ -56,6 +56,56 @@ func.func @distances(%x: tensor<8192x3xf32>, %y: tensor<8192x3xf32>) -> tensor<8
 #second = affine_map<(i, j, c) -> (j, c)>
 #pairs = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
+// Two distances of each pair, of which one sum needs both: they are unrolled together, on the same slices.
+// CHECK-LABEL: func.func @two_distances
+// CHECK-COUNT-6: tensor.extract_slice
+// CHECK-NOT: tensor.extract_slice
+// CHECK: return
+// REMARK: fuse-unroll-reductions: applied: 2 reductions of a few elements are predicted to take {{.*}} us unrolled, {{.*}} us as it is
+func.func @two_distances(%x: tensor<8192x3xf32>, %y: tensor<8192x3xf32>) -> tensor<8192xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8192x8192x3xf32>
+  %r = linalg.generic {indexing_maps = [#first, #second, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y : tensor<8192x3xf32>, tensor<8192x3xf32>) outs(%e : tensor<8192x8192x3xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %d = arith.subf %a, %b : f32
+    %s = math.absf %d : f32
+    linalg.yield %s : f32
+  } -> tensor<8192x8192x3xf32>
+  %e1 = tensor.empty() : tensor<8192x8192xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %d = linalg.generic {indexing_maps = [#id, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%r : tensor<8192x8192x3xf32>) outs(%init : tensor<8192x8192xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8192x8192xf32>
+  %m = linalg.generic {indexing_maps = [#id, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%r : tensor<8192x8192x3xf32>) outs(%init : tensor<8192x8192xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.maximumf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8192x8192xf32>
+  %e2 = tensor.empty() : tensor<8192xf32>
+  %init2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8192xf32>) -> tensor<8192xf32>
+  %y2 = linalg.generic {indexing_maps = [#pairs, #pairs, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%d, %m : tensor<8192x8192xf32>, tensor<8192x8192xf32>) outs(%init2 : tensor<8192xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %q = arith.divf %a, %b : f32
+    %s = arith.addf %out, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<8192xf32>
+  return %y2 : tensor<8192xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j, c) -> (i, j, c)>
+#ij = affine_map<(i, j, c) -> (i, j)>
+#first = affine_map<(i, j, c) -> (i, c)>
+#second = affine_map<(i, j, c) -> (j, c)>
+#pairs = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
 // Points whose number is known at run time; squares that only the sum reads stay part of multiply-adds.
 // CHECK-LABEL: func.func @points
 // CHECK: %[[EXTENT:.*]] = tensor.dim
