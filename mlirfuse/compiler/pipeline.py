@@ -14,11 +14,11 @@ from mlirfuse.passmanager.syntax import parse_pipeline
 from mlirfuse.target.instructions import FAMILIES
 
 TO_KERNELS = (
-    "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-fold-joins,fuse-rotate-joins,fuse-flatten-joins,fuse-contract-sums,fuse-unroll-reductions,fuse-bubble-reshapes,fuse-bubble-slices,fuse-reduce-slices,cse,fuse-slice-products,fuse-window-slices,fuse-unroll-sums,fuse-divide-joins,cse,fuse-copy-parts,fuse-compose-gathers,cse,"
+    "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-fold-joins,fuse-rotate-joins,fuse-flatten-joins,fuse-contract-sums,fuse-unroll-reductions,fuse-bubble-reshapes,fuse-bubble-slices,fuse-reduce-slices,cse,fuse-slice-products,fuse-window-slices,fuse-unroll-sums,fuse-divide-joins,cse,fuse-store-operands,fuse-copy-parts,fuse-compose-gathers,cse,"
     "fuse-merge-groups,fuse-pad-channels,"
     "fuse-collapse-contractions,fuse-expand-reshapes,fuse-reshape-gathers,fuse-copy-reshaped,"
     "fuse-fold-casts{{through-rounding={fast}}},"
-    "fuse-multiply-add,fuse-collapse-slices,fuse-store-operands,fuse-defer-epilogues,fuse-segment,fuse-hint-extents,"
+    "fuse-multiply-add,fuse-collapse-slices,fuse-defer-epilogues,fuse-segment,fuse-hint-extents,"
     "fuse-mix-order-reduction,fuse-recompute,"
     "fuse-prologues,fuse-factor-sums,fuse-cse,fuse-join-kernels,fuse-permute-operands,fuse-shared-operands,"
     "fuse-operand-sums,fuse-permute-results,"

@@ -71,6 +71,11 @@ def is_host_view(op: ir.Operation) -> bool:
     return op.name in RESHAPES or op.name == "tensor.extract_slice" or rearranged_axes(op) is not None
 
 
+def is_memory_view(op: ir.Operation) -> bool:
+    """Whether an op's result is its first operand's elements, as the host or a kernel that loads them finds these."""
+    return is_host_view(op) or op.name == GATHERED_VIEW.full_name
+
+
 def viewed(value: ir.Value) -> ir.Value:
     """What a value is a view of on the host; the value where it is no view."""
     while (maker := defining_op(value)) is not None and is_host_view(maker):

@@ -49,15 +49,13 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     depths = reduction_depths(structures)
     returned = stored_values(kernel)
     grid_persistent = grid_persistent_problem(space, structures, returned)
-    persistent_loop, finer = _persistent_loops(
-        kernel, space, structures, operands, vector_dim, is_needed=grid_persistent is None
-    )
-    ranges = Ranges()
-    work = pass_instructions(space, structures, depths, returned, ranges.of)
+    is_loop = grid_persistent is None
+    persistent_loop, finer = _persistent_loops(kernel, space, structures, operands, vector_dim, is_needed=is_loop)
+    range_of = Ranges().of
+    work = pass_instructions(space, structures, depths, returned, range_of)
     live = live_bytes(space, structures, depths, returned)
-    shared = any(o.access.slides or o.access.taps > 1 for o in operands) or not any(
-        whole <= set(o.axes) for o in operands if not o.written and o.access.dims
-    )
+    is_read = any(whole <= set(o.axes) for o in operands if not o.written and o.access.dims)
+    shared = not is_read or any(o.access.slides or o.access.taps > 1 for o in operands)
     return Problem(
         extents=space.extents,
         reduced=space.reduced_dims,
@@ -82,8 +80,8 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         copied=not any(o.is_apart for o in operands if not o.written and whole <= set(o.axes)),
         checks=sum(map(is_check, argument_attributes(kernel))),
         instructions=work.once.plain,
-        shared_instructions=shared_instructions(space, structures, ranges.of),
-        sliding_instructions=sliding_instructions(space, structures, ranges.of) if shared else (0.0, 0.0),
+        shared_instructions=shared_instructions(space, structures, range_of),
+        sliding_instructions=sliding_instructions(space, structures, range_of) if shared else (0.0, 0.0),
         special=work.once.special,
         double=work.once.double,
         repeated=(work.again.plain, work.again.special, work.again.double),

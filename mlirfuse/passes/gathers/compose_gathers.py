@@ -14,7 +14,7 @@ from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.contractions.contraction import products_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.analysis.memory.host_views import extents_of, is_host_view
+from mlirfuse.analysis.memory.host_views import extents_of, is_host_view, is_memory_view
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
@@ -26,6 +26,7 @@ from mlirfuse.passes.gathers.gathered_ops import (
     divides_integers,
     is_whole_selection,
     stays_inside,
+    stored_results,
 )
 from mlirfuse.passes.joins.joined_results import JoinedResults
 from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of
@@ -50,11 +51,11 @@ class FuseComposeGathers(Pass):
     functions of tensor ops with static extents. A view that leaves the result is selected from under a check, with
     zeros elsewhere, unless its readers have such a check anyway, as those of joined arrays do (`mf.concat`): what is
     computed of the zeros past the end of operands is not used. The pass declines where the result is in memory anyway,
-    as it is returned or multiplied; where a product reads the view, and it leaves the result or has elements more than
-    once; where many elements are read for each; and where computing and loading elements as often as views have them
-    takes longer than the bytes of the result, written and read, and a launch, at the rates of the machine model. Of a
-    sum or a product that the result is computed of, the bytes are written in place of its own. Parts of a result that
-    one kernel may store where they belong stay (`fuse-scatter-parts`).
+    as it is returned, multiplied, or stored (`fuse.stored`); where a product reads the view, and it leaves the result
+    or has elements more than once; where many elements are read for each; and where computing and loading elements as
+    often as views have them takes longer than the bytes of the result, written and read, and a launch, at the rates of
+    the machine model. Of a sum or a product that the result is computed of, the bytes are written in place of its own.
+    Parts of a result that one kernel may store where they belong stay (`fuse-scatter-parts`).
 
     ```mlir
     %y = linalg.generic {iterator_types = ["parallel", "parallel"]} ins(%x, %w : tensor<29x8xf32>, tensor<8xf32>) ...
@@ -76,7 +77,8 @@ class FuseComposeGathers(Pass):
             if not body(function) or is_tile_program(function):
                 continue
             machine = machine_of(target_of_module(module), device_of_module(module))
-            kept, composed = set[ir.Value](), _through_slices(function)
+            kept, composed = stored_results(function), _through_slices(function)
+            stored = len(kept)
             joins = JoinedResults()
             while (found := next(_viewed_results(function, kept), None)) is not None:
                 if reason := found.obstacle(machine, joins):
@@ -89,7 +91,7 @@ class FuseComposeGathers(Pass):
                 erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
             if composed:
                 remarks.applied(self, f"{composed} views of elementwise results", function)
-            elif not kept:
+            elif len(kept) == stored:
                 remarks.declined(self, "no view of an elementwise result", function)
 
 
@@ -280,7 +282,7 @@ def _is_made(value: ir.Value) -> bool:
     op = defining_op(value)
     if op is None:
         return False
-    return _is_made(op.operands[0]) if is_host_view(op) or op.name == DEFINITION.full_name else bool(op.operands)
+    return _is_made(op.operands[0]) if is_memory_view(op) else bool(op.operands)
 
 
 def _bytes(value: ir.Value) -> int:

@@ -9,12 +9,14 @@ from math import prod
 from mlir import ir
 from mlir.dialects import linalg, tensor
 
+from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
-from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of, is_host_view
+from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of, is_host_view, is_memory_view
+from mlirfuse.dialect.attributes import STORED
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.slices.sliced_ops import SLICE, Range, gather_of_ranges, ranges_of
+from mlirfuse.passes.slices.sliced_ops import SLICE, Range, gather_of_ranges, ranges_of, readers
 from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import clone, defining_op, integer_of, nested
@@ -323,3 +325,14 @@ def _before_reshape(op: ir.Operation, gather: Gather) -> Gather:
                 rest = ir.AffineExpr.get_floor_div(own[number], inner) if inner > 1 else own[number]
                 found.append(rest if axis == large[0] else ir.AffineExpr.get_mod(rest, extents[axis]))
     return Gather(gather.basis, ir.AffineMap.get(gather.map.n_dims, 0, found))
+
+
+def stored_results(function: ir.Operation) -> set[ir.Value]:
+    """Results of ops that have a kernel of their own (`fuse.stored`), as far as other ops read them."""
+    own = [op for op in body(function) if STORED in op.attributes]
+    return {
+        result
+        for op in own
+        for result in op.results
+        if any(STORED not in reader.attributes for reader in readers(op, is_memory_view))
+    }

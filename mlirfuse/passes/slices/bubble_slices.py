@@ -122,7 +122,7 @@ class _Slices:
         """The slices of an op's result; None where it is in memory anyway, or no kernel could compute a slice."""
         sliced = SlicedOps()
         reading = list(readers(op))
-        slices = {each: slice_ for each in reading if (slice_ := slice_of(each, op, sliced)) is not None}
+        slices = {each: own for each in reading if (own := slice_of(each, op, sliced, backwards=True))}
         kept = [each for each in slices if not any(map(_computes, readers(each, is_host_view)))]
         if len(kept) == len(slices) or not all(each in slices or _computes(each) for each in reading):
             return None

@@ -115,7 +115,7 @@ class SlicedOps:
         if op is None:
             return None
         if op.name == SLICE:
-            outer = ranges_of(op)
+            outer = ranges_of(op, backwards=True)
             return None if outer is None else [(op.operands[0], _composed(ranges, outer))]
         if op.name in RESHAPES:
             before = reshaped_ranges(op, ranges)
@@ -226,21 +226,27 @@ def readers(op: ir.Operation, is_view: Callable[[ir.Operation], bool] = is_resha
         yield from readers(user, is_view) if is_view(user) else (user,)
 
 
-def behind(ops: Iterable[ir.Operation], takes: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
-    """The ops that need results of some, through reshapes, and through such ops alone as `takes` accepts."""
+def behind(
+    ops: Iterable[ir.Operation],
+    takes: Callable[[ir.Operation], bool],
+    is_view: Callable[[ir.Operation], bool] = is_reshape,
+) -> list[ir.Operation]:
+    """The ops that need results of some, through views, and through such ops alone as `takes` accepts."""
     found: dict[ir.Operation, None] = {}
     open_ = list(ops)
     while open_:
-        for reader in readers(open_.pop()):
+        for reader in readers(open_.pop(), is_view):
             if reader not in found and takes(reader):
                 found[reader] = None
                 open_.append(reader)
     return list(found)
 
 
-def slice_of(reader: ir.Operation, op: ir.Operation, sliced: SlicedOps) -> Value | None:
-    """What a reader of an op's result, or of a reshape of it, slices; None where that is no slice of the result."""
-    ranges = ranges_of(reader) if reader.name == SLICE else None
+def slice_of(reader: ir.Operation, op: ir.Operation, sliced: SlicedOps, *, backwards: bool = False) -> Value | None:
+    """What a reader of an op's result, or of a reshape of it, slices; None where that is no slice of the result, or has
+    its elements in the opposite order, unless `backwards` asks for these too.
+    """
+    ranges = ranges_of(reader, backwards=backwards) if reader.name == SLICE else None
     if ranges is None:
         return None
     source = found = (reader.operands[0], ranges)
@@ -256,7 +262,7 @@ def slices_of(value: ir.Value) -> Iterator[tuple[ir.Operation, Ranges]]:
     """The slices that are read of a value, whose ranges are known."""
     for use in value.uses:
         op = use.owner.operation
-        if op.name == SLICE and use.operand_number == 0 and (ranges := ranges_of(op)) is not None:
+        if op.name == SLICE and use.operand_number == 0 and (ranges := ranges_of(op, backwards=True)) is not None:
             yield op, ranges
 
 
@@ -289,12 +295,12 @@ def reshaped_ranges(op: ir.Operation, ranges: Ranges) -> Ranges | None:
         inner = prod(extents[outer + 1 :])
         if expands:
             part = own[outer]
-            if any(each for n, each in enumerate(own) if n != outer) or (part and inner > 1 < part.step):
+            if any(each for n, each in enumerate(own) if n != outer) or (part and inner > 1 and part.step != 1):
                 return None
             found.append(part and Range(part.start * inner, part.count * inner, part.step))
             continue
         (part,) = own
-        if part and inner > 1 and (part.step > 1 or part.start % inner or part.count % inner):
+        if part and inner > 1 and (part.step != 1 or part.start % inner or part.count % inner):
             return None
         outermost = part and Range(part.start // inner, part.count // inner, part.step)
         found += [outermost if n == outer else None for n in range(len(group))]

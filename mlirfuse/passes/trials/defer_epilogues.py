@@ -83,7 +83,7 @@ def _fastest(
     computed = behind([narrowest], is_elementwise)
     ops = {product, *surrounded(function, [*computed, *reductions])}
     trial = Trial(module, function, ops)
-    before = trial.microseconds()
+    before = trial.fused_microseconds()
     with_product = [k for k in kernels(trial.module.operation) if any(map(_is_product, body(k)))]
     forms = list[Sequence[ir.Operation]]()
     if not with_product or any(sum(map(_reduces, body(k))) > 1 for k in with_product):

@@ -13,18 +13,18 @@ from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
-from mlirfuse.analysis.memory.host_views import viewed
+from mlirfuse.analysis.memory.host_views import is_memory_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import STORED
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
-from mlirfuse.passes.slices.sliced_ops import is_elementwise
+from mlirfuse.passes.slices.sliced_ops import is_elementwise, readers
 from mlirfuse.passes.trials.trial import compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
-from mlirfuse.support.rewriting import defining_op, read_values
+from mlirfuse.support.rewriting import backward_slice, defining_op, read_values
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,11 @@ class FuseStoreOperands(Pass):
     alone again for each tile of pairs: the logarithms of two lists of distributions, for one, of which divergences take
     differences. So does a kernel with the sines of one row of angles by which it multiplies all rows of an array.
     Stored by a kernel of their own they are computed once, and loaded in place of what they are computed of. An op is
-    marked with the elementwise ops that it alone needs, if together they take more instructions than a load, and an op
-    reads its result all of whose operands lack one of its loops; or of which this one does, where it is computed of
-    arguments alone and computing it again takes longer than a launch. Both forms, with the ops before and behind, are
-    scheduled on trial.
+    marked with the elementwise ops that nothing but marked ops need, through views, if together they take more
+    instructions than a load, and an op reads its result all of whose operands lack one of its loops; or of which this
+    one does, where it is computed of arguments alone and computing it again takes longer than a launch. Both forms,
+    with the ops before and behind, are scheduled on trial. What stands behind a gathered view is read from memory then,
+    as `fuse-compose-gathers` leaves such views.
 
     ```mlir
     %l = linalg.generic ... ins(%p : tensor<512x1000xf32>) ... { ... math.log ... } -> tensor<512x1000xf32>
@@ -81,25 +82,49 @@ class FuseStoreOperands(Pass):
 
 
 def _groups(function: ir.Operation, machine: MachineModel) -> list[set[ir.Operation]]:
-    """The ops to store: those together whose results reach one op."""
+    """The ops to store: those together whose results reach one op, or that need one op."""
+    shared = [(op, _shared_operands(structure)) for op in body(function) if (structure := _computing(op)) is not None]
+    makers = {value: maker for _, (values, *_) in shared for value in values if (maker := _maker(value)) is not None}
+    alone = _needed_alone(function, set(makers.values()))
     groups: list[tuple[set[ir.Operation], set[ir.Operation]]] = []
-    for op in body(function):
-        structure = structure_of(op) if op.name == "linalg.generic" else None
-        if structure is None or product_of(structure) is not None:
-            continue  # what a product's operands are computed in, `fuse-prologues` decides
-        shared, whole, elements = _shared_operands(structure)
+    for op, (values, whole, elements) in shared:
         stored: set[ir.Operation] = set()
-        for maker in {maker for value in shared if (maker := defining_op(value)) is not None and is_elementwise(maker)}:
-            own = _computed(function, maker)
+        for maker in {makers[value] for value in values if value in makers}:
+            own = {maker, *(each for each in backward_slice(maker.operands, body(function)) if each in alone)}
+            if _instructions(own) <= ACCESS_INSTRUCTIONS:
+                continue
             if whole and not (_is_of_arguments(own) and _again(own, elements, machine) > machine.next_launch):
                 continue
             stored |= own
         if stored:
-            reached = {op, *needing([op])}
+            reached = {op, *needing([op]), *stored}
             joined = [group for group in groups if not group[1].isdisjoint(reached)]
             groups = [group for group in groups if group not in joined]
             groups.append((stored.union(*(g[0] for g in joined)), reached.union(*(g[1] for g in joined))))
     return [stored for stored, _ in groups]
+
+
+def _computing(op: ir.Operation) -> OpStructure | None:
+    """The structure of an op with a body; None for a product, of whose operands `fuse-prologues` decides."""
+    structure = structure_of(op) if op.name == "linalg.generic" else None
+    return structure if structure is not None and product_of(structure) is None else None
+
+
+def _maker(value: ir.Value) -> ir.Operation | None:
+    """The elementwise op that computes a value; None for any other value."""
+    maker = defining_op(value)
+    return maker if maker is not None and is_elementwise(maker) else None
+
+
+def _needed_alone(function: ir.Operation, makers: set[ir.Operation]) -> set[ir.Operation]:
+    """Elementwise ops of which nothing but some others need the results, through views."""
+    found = set(makers)
+    for op in reversed(body(function)):
+        if op not in found and is_elementwise(op):
+            users = set(readers(op, is_memory_view))
+            if users and users <= found:
+                found.add(op)
+    return found
 
 
 def _shared_operands(structure: OpStructure) -> tuple[list[ir.Value], bool, int]:
@@ -120,23 +145,20 @@ def _shared_operands(structure: OpStructure) -> tuple[list[ir.Value], bool, int]
 
 def _is_of_arguments(ops: set[ir.Operation]) -> bool:
     """Whether ops read nothing but each other, arguments of the function and views of these, and constants."""
-    makers = (defining_op(viewed(value)) for op in ops for value in read_values(op))
-    return all(maker is None or maker in ops or maker.name in CHEAP_OPS for maker in makers)
+    return all(_is_made_of(value, ops) for op in ops for value in read_values(op))
+
+
+def _is_made_of(value: ir.Value, ops: set[ir.Operation]) -> bool:
+    """Whether a value is a view of an argument or of what some ops compute, or a constant."""
+    maker = defining_op(value)
+    while maker is not None and maker not in ops and is_memory_view(maker):
+        maker = defining_op(maker.operands[0])
+    return maker is None or maker in ops or maker.name in CHEAP_OPS
 
 
 def _again(ops: set[ir.Operation], elements: int, machine: MachineModel) -> float:
     """Seconds in which ops are computed for each of so many elements, rather than loaded."""
     return elements * (_instructions(ops) - ACCESS_INSTRUCTIONS) / (machine.issue_per_sm * machine.sms)
-
-
-def _computed(function: ir.Operation, maker: ir.Operation) -> set[ir.Operation]:
-    """An elementwise op and those that it alone needs, if they take more instructions than a load."""
-    found = {maker}
-    for op in reversed(body(function)):
-        users = {use.owner.operation for result in op.results for use in result.uses}
-        if is_elementwise(op) and users and users <= found:
-            found.add(op)
-    return found if _instructions(found) > ACCESS_INSTRUCTIONS else set()
 
 
 def _instructions(ops: set[ir.Operation]) -> float:

@@ -11,9 +11,9 @@ from mlir.dialects import func
 
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.extent_hints import HostExtents
-from mlirfuse.analysis.kernels import argument_attributes, body, kernels
+from mlirfuse.analysis.kernels import argument_attributes, body, content, functions, kernels
 from mlirfuse.analysis.loops.structure import structure_of
-from mlirfuse.analysis.memory.host_views import is_host_view
+from mlirfuse.analysis.memory.host_views import is_host_view, is_memory_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
@@ -26,12 +26,14 @@ from mlirfuse.passes.fusion.prologues import FusePrologues
 from mlirfuse.passes.fusion.recompute import FuseRecompute
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
+from mlirfuse.passes.gathers.compose_gathers import FuseComposeGathers
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
-from mlirfuse.passes.slices.sliced_ops import behind, is_elementwise
+from mlirfuse.passes.slices.sliced_ops import behind, is_elementwise, readers
 from mlirfuse.passes.views.copy_reshaped import FuseCopyReshaped
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
+from mlirfuse.support.recent import Recent
 from mlirfuse.support.rewriting import backward_slice, clone, defining_op, read_values
 from mlirfuse.tiling.kernel_signature import default_attributes
 
@@ -39,6 +41,7 @@ Rewrite = Callable[[dict[ir.Operation, ir.Operation]], None]
 """Changes copies of ops, by the ops that they are copies of."""
 
 FUSION: tuple[Pass, ...] = (
+    FuseComposeGathers(),
     FuseCopyReshaped(),
     FuseSegment(),
     FuseHintExtents(),
@@ -67,7 +70,7 @@ class Trial:
     """
 
     def __init__(self, module: ir.Operation, function: ir.Operation, ops: Iterable[ir.Operation]):
-        members = _with_views(ops)
+        members = _with_views(function, ops)
         ordered = [op for op in body(function) if op in members]
         made = {result for op in ordered for result in op.results}
         inputs = list(dict.fromkeys(v for op in ordered for v in read_values(op) if v not in made))
@@ -108,12 +111,23 @@ class Trial:
         """
         if rewrite is not None:
             rewrite(self.copies)
+        operation = self.module.operation
+        (function,) = functions(operation)
+        target = str(operation.attributes[TARGET]) if TARGET in operation.attributes else None
+        return _known.of((content(function), target), self.fused_microseconds)
+
+    def fused_microseconds(self) -> float:
+        """The same, computed anew: the module has the kernels then."""
         try:
             for each in FUSION:
                 each.run(self.module.operation, Remarks())
         except UnreadExtentError:  # it names arguments of the trial; the pass that segments will say which they are
             return inf
         return sum(microseconds(kernel) for kernel in list(kernels(self.module.operation)))
+
+
+_known: Recent[tuple[str, str | None], float] = Recent(256)
+"""Times by the function and the target: passes that compare several forms ask for the first one again."""
 
 
 class Comparison(NamedTuple):
@@ -155,8 +169,8 @@ def surrounded(function: ir.Operation, ops: Iterable[ir.Operation]) -> set[ir.Op
 
 
 def needing(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
-    """The ops that need results of some, but products and what needs these."""
-    return behind(ops, _computes)
+    """The ops that need results of some, through views of these too, but products and what needs these."""
+    return behind(ops, _computes, is_memory_view)
 
 
 def _computes(op: ir.Operation) -> bool:
@@ -173,8 +187,10 @@ def _hints(expected: HostExtents, value: ir.Value) -> dict[str, ir.Attribute]:
     return {EXTENT_HINTS: hints_attribute(hints)}
 
 
-def _with_views(ops: Iterable[ir.Operation]) -> set[ir.Operation]:
-    """The ops, with the constants that they read, and what makes views of arguments for them."""
+def _with_views(function: ir.Operation, ops: Iterable[ir.Operation]) -> set[ir.Operation]:
+    """The ops, with the constants that they read, what makes views of arguments for them, and views of their results
+    that others of them read.
+    """
     found = set(ops)
     open_: list[ir.Operation] = list(found)
     while open_:
@@ -183,6 +199,10 @@ def _with_views(ops: Iterable[ir.Operation]) -> set[ir.Operation]:
             if maker is not None and maker not in found and (maker.name in CHEAP_OPS or _views_argument(maker)):
                 found.add(maker)
                 open_.append(maker)
+    for op in body(function):
+        is_between = op not in found and is_memory_view(op) and defining_op(op.operands[0]) in found
+        if is_between and any(reader in found for reader in readers(op, is_memory_view)):
+            found.add(op)
     return found
 
 

@@ -28,7 +28,7 @@ from mlirfuse.tiling.tiles import index
 MOST_TERMS = 8
 """Elements that are combined in one op, at most: each takes what it is computed of."""
 
-MOST_SLICES = 256
+MOST_SLICES = 128
 """Slices that are computed of what reductions need, at most: each is an op, and compiling takes milliseconds an op."""
 
 

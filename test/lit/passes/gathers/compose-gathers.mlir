@@ -289,3 +289,33 @@ func.func @shared(%x: tensor<8xf32>) -> tensor<7xf32> {
   } -> tensor<7xf32>
   return %z : tensor<7xf32>
 }
+
+// -----
+
+// Cosines that have a kernel of their own are read from memory, wherever they are read.
+// CHECK-LABEL: func.func @stored
+// CHECK: %[[C:.*]] = linalg.generic {{.*}} attrs = {fuse.stored}
+// CHECK: math.cos
+// CHECK: %[[V:.*]] = "fuse.gathered_view"(%[[C]])
+// CHECK: linalg.generic {{.*}} ins(%arg1, %[[V]] :
+// REMARK: fuse-compose-gathers: declined: no view of an elementwise result
+func.func @stored(%a: tensor<64xf32>, %x: tensor<512x64xf32>) -> tensor<512x64xf32> {
+  %e = tensor.empty() : tensor<64xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(c) -> (c)>, affine_map<(c) -> (c)>], iterator_types = ["parallel"]}
+      ins(%a : tensor<64xf32>) outs(%e : tensor<64xf32>) attrs = {fuse.stored} {
+  ^bb0(%in: f32, %out: f32):
+    %t = math.cos %in : f32
+    linalg.yield %t : f32
+  } -> tensor<64xf32>
+  %v = "fuse.gathered_view"(%c) {basis = array<i64: 64>, ranks = array<i64: 1>,
+      map = affine_map<(c) -> (63 - c)>} : (tensor<64xf32>) -> tensor<64xf32>
+  %r = tensor.empty() : tensor<512x64xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, c) -> (i, c)>, affine_map<(i, c) -> (c)>, affine_map<(i, c) -> (i, c)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x, %v : tensor<512x64xf32>, tensor<64xf32>) outs(%r : tensor<512x64xf32>) {
+  ^bb0(%u: f32, %w: f32, %out: f32):
+    %m = arith.mulf %u, %w : f32
+    linalg.yield %m : f32
+  } -> tensor<512x64xf32>
+  return %y : tensor<512x64xf32>
+}

@@ -195,3 +195,33 @@ func.func @argument(%x: tensor<64x512xf32>) -> tensor<64x256xf32> {
   %left = tensor.extract_slice %x[0, 0] [64, 256] [1, 1] : tensor<64x512xf32> to tensor<64x256xf32>
   return %left : tensor<64x256xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+// Rows that are read from both ends: the reversed ones are computed of reversed rows.
+// CHECK-LABEL: func.func @mirrored
+// CHECK: %[[R:.*]] = tensor.extract_slice %arg0[0, 511] [64, 512] [1, -1]
+// CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%[[R]] :
+// CHECK: math.exp
+// CHECK-NOT: tensor.extract_slice
+// CHECK: return
+// REMARK: fuse-bubble-slices: applied: slices are computed from slices
+func.func @mirrored(%x: tensor<64x512xi8>) -> tensor<64x512xf32> {
+  %e = tensor.empty() : tensor<64x512xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x512xi8>) outs(%e : tensor<64x512xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %f = arith.sitofp %in : i8 to f32
+    %t = math.exp %f : f32
+    linalg.yield %t : f32
+  } -> tensor<64x512xf32>
+  %b = tensor.extract_slice %a[0, 511] [64, 512] [1, -1] : tensor<64x512xf32> to tensor<64x512xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<64x512xf32>, tensor<64x512xf32>) outs(%e : tensor<64x512xf32>) {
+  ^bb0(%u: f32, %v: f32, %out: f32):
+    %t = arith.addf %u, %v : f32
+    linalg.yield %t : f32
+  } -> tensor<64x512xf32>
+  return %y : tensor<64x512xf32>
+}

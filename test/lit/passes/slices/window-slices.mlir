@@ -46,6 +46,29 @@ func.func @halves(%x: tensor<64x512xf32>) -> tensor<64x256xf32> {
 
 // -----
 
+#rows = affine_map<(i, j) -> (i, j)>
+// Windows in the opposite order of an array.
+// CHECK-DAG: #[[LAST:.*]] = affine_map<(d0, d1) -> (d0, -d1 + 511)>
+// CHECK-DAG: #[[BEFORE:.*]] = affine_map<(d0, d1) -> (d0, -d1 + 509)>
+// CHECK-LABEL: func.func @reversed
+// CHECK-DAG: "fuse.gathered_view"(%arg0) {{.*}}map = #[[LAST]]
+// CHECK-DAG: "fuse.gathered_view"(%arg0) {{.*}}map = #[[BEFORE]]
+// REMARK: fuse-window-slices: applied: 2 slices are windows of one array
+func.func @reversed(%x: tensor<64x512xf32>) -> tensor<64x510xf32> {
+  %left = tensor.extract_slice %x[0, 511] [64, 510] [1, -1] : tensor<64x512xf32> to tensor<64x510xf32>
+  %right = tensor.extract_slice %x[0, 509] [64, 510] [1, -1] : tensor<64x512xf32> to tensor<64x510xf32>
+  %e = tensor.empty() : tensor<64x510xf32>
+  %y = linalg.generic {indexing_maps = [#rows, #rows, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%left, %right : tensor<64x510xf32>, tensor<64x510xf32>) outs(%e : tensor<64x510xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %s = arith.subf %q, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x510xf32>
+  return %y : tensor<64x510xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @returned
 // CHECK-NOT: fuse.gathered_view
 // REMARK: fuse-window-slices: declined: a slice is returned or reshaped, which takes an array

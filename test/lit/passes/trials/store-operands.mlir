@@ -218,3 +218,57 @@ func.func @few(%x: tensor<10x365xf32>, %a: tensor<365xf32>) -> tensor<10x365xf32
   } -> tensor<10x365xf32>
   return %y : tensor<10x365xf32>
 }
+
+// -----
+
+#point = affine_map<(i, j) -> (i, j)>
+#position = affine_map<(i, j) -> (i)>
+#frequency = affine_map<(i, j) -> (j)>
+#head = affine_map<(h, i, j) -> (h, i, j)>
+#angle = affine_map<(h, i, j) -> (i, j)>
+// Cosines and sines of one array of angles, by which all heads are multiplied: they are stored together, and the angles
+// are computed in their kernel. Here, a thread that has an element of several heads computes them once.
+// CHECK-LABEL: func.func @rotated
+// CHECK-NOT: fuse.stored
+// ALWAYS-LABEL: func.func @rotated
+// ALWAYS: linalg.generic {{.*}} attrs = {fuse.stored}
+// ALWAYS: arith.mulf
+// ALWAYS: linalg.generic {{.*}} attrs = {fuse.stored}
+// ALWAYS: math.cos
+// ALWAYS: linalg.generic {{.*}} attrs = {fuse.stored}
+// ALWAYS: math.sin
+// ALWAYS-NOT: fuse.stored
+// REMARK: fuse-store-operands: declined: 3 op(s) on what iterations share are predicted to take {{.*}} us stored, {{.*}} us where they are read
+func.func @rotated(%x: tensor<2048x1024x64xbf16>, %p: tensor<1024xf32>, %f: tensor<64xf32>) -> tensor<2048x1024x64xbf16> {
+  %e = tensor.empty() : tensor<1024x64xf32>
+  %a = linalg.generic {indexing_maps = [#position, #frequency, #point], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %f : tensor<1024xf32>, tensor<64xf32>) outs(%e : tensor<1024x64xf32>) {
+  ^bb0(%u: f32, %v: f32, %out: f32):
+    %m = arith.mulf %u, %v : f32
+    linalg.yield %m : f32
+  } -> tensor<1024x64xf32>
+  %c = linalg.generic {indexing_maps = [#point, #point], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<1024x64xf32>) outs(%e : tensor<1024x64xf32>) {
+  ^bb0(%u: f32, %out: f32):
+    %m = math.cos %u : f32
+    linalg.yield %m : f32
+  } -> tensor<1024x64xf32>
+  %s = linalg.generic {indexing_maps = [#point, #point], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<1024x64xf32>) outs(%e : tensor<1024x64xf32>) {
+  ^bb0(%u: f32, %out: f32):
+    %m = math.sin %u : f32
+    linalg.yield %m : f32
+  } -> tensor<1024x64xf32>
+  %r = tensor.empty() : tensor<2048x1024x64xbf16>
+  %y = linalg.generic {indexing_maps = [#head, #angle, #angle, #head], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %c, %s : tensor<2048x1024x64xbf16>, tensor<1024x64xf32>, tensor<1024x64xf32>)
+      outs(%r : tensor<2048x1024x64xbf16>) {
+  ^bb0(%w: bf16, %u: f32, %v: f32, %out: bf16):
+    %wide = arith.extf %w : bf16 to f32
+    %m = arith.mulf %wide, %u : f32
+    %t = arith.addf %m, %v : f32
+    %n = arith.truncf %t : f32 to bf16
+    linalg.yield %n : bf16
+  } -> tensor<2048x1024x64xbf16>
+  return %y : tensor<2048x1024x64xbf16>
+}
