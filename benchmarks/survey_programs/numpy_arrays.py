@@ -28,6 +28,7 @@ from numpy import (
     log,  # noqa: F401
     log1p,  # noqa: F401
     log2,  # noqa: F401
+    logical_and,  # noqa: F401
     logical_not,  # noqa: F401
     max,  # noqa: F401
     maximum,  # noqa: F401

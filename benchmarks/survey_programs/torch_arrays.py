@@ -30,6 +30,7 @@ from torch import (
     log,  # noqa: F401
     log1p,  # noqa: F401
     log2,  # noqa: F401
+    logical_and,  # noqa: F401
     logical_not,  # noqa: F401
     reciprocal,  # noqa: F401
     round,  # noqa: F401
