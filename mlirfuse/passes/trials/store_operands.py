@@ -24,7 +24,7 @@ from mlirfuse.passes.trials.trial import compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
-from mlirfuse.support.rewriting import backward_slice, defining_op, read_values
+from mlirfuse.support.rewriting import defining_op, read_values
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _groups(function: ir.Operation, machine: MachineModel) -> list[set[ir.Operat
     for op, (values, whole, elements) in shared:
         stored: set[ir.Operation] = set()
         for maker in {makers[value] for value in values if value in makers}:
-            own = {maker, *(each for each in backward_slice(maker.operands, body(function)) if each in alone)}
+            own = _with_needed(maker, alone)
             if _instructions(own) <= ACCESS_INSTRUCTIONS:
                 continue
             if whole and not (_is_of_arguments(own) and _again(own, elements, machine) > machine.next_launch):
@@ -124,6 +124,20 @@ def _needed_alone(function: ir.Operation, makers: set[ir.Operation]) -> set[ir.O
             users = set(readers(op, is_memory_view))
             if users and users <= found:
                 found.add(op)
+    return found
+
+
+def _with_needed(maker: ir.Operation, alone: set[ir.Operation]) -> set[ir.Operation]:
+    """An op, and those of some others that it needs, by way of them and of views alone."""
+    found, open_ = {maker}, [maker]
+    while open_:
+        for operand in open_.pop().operands:
+            before = defining_op(operand)
+            while before is not None and before not in alone and is_memory_view(before):
+                before = defining_op(before.operands[0])
+            if before is not None and before in alone and before not in found:
+                found.add(before)
+                open_.append(before)
     return found
 
 

@@ -28,6 +28,8 @@ from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
 from mlirfuse.passes.gathers.compose_gathers import FuseComposeGathers
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
+from mlirfuse.passes.kernels.scatter_parts import FuseScatterParts
+from mlirfuse.passes.kernels.scatter_results import FuseScatterResults
 from mlirfuse.passes.slices.sliced_ops import behind, is_elementwise, readers
 from mlirfuse.passes.views.copy_reshaped import FuseCopyReshaped
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -51,6 +53,8 @@ FUSION: tuple[Pass, ...] = (
     FuseJoinKernels(),
     FusePermuteOperands(),
     FuseSharedOperands(),
+    FuseScatterResults(),
+    FuseScatterParts(),
     FuseHintExtents(),
 )
 """What makes kernels of ops, and fewer of these."""

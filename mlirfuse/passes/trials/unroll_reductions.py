@@ -19,6 +19,7 @@ from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.errors import PassError
+from mlirfuse.passes.joins.joined_results import parts_of_result
 from mlirfuse.passes.slices.sliced_ops import Range, SlicedOps, is_elementwise
 from mlirfuse.passes.trials.trial import Comparison, Trial, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -34,13 +35,15 @@ MOST_SLICES = 128
 
 @dataclass(frozen=True)
 class FuseUnrollReductions(Pass):
-    """Unrolls a reduction whose result one over other loops needs, where the kernels then clearly take less time.
+    """Unrolls a reduction that one over other loops needs, or a joined result, where kernels then take less time.
 
     Requires functions of tensor ops. Ops share a kernel if they reduce the same dimensions: of a sum over pairs of
     points of a function of their distances, the sum over three coordinates is a kernel of its own, which writes a
-    distance for each pair. As an elementwise op on slices of one coordinate each it has no loop that reduces. What the
-    reduction reads is computed on slices too, and products that it adds up may stay parts of multiply-adds. Both forms,
-    with the ops that they read and those that need the result, are scheduled on trial.
+    distance for each pair. As an elementwise op on slices of one coordinate each it has no loop that reduces. Nor do
+    the loops of a sum lie between what is computed of it and the places where a kernel stores that side by side, as the
+    components of vectors that are solved for (`fuse-scatter-parts`). What the reduction reads is computed on slices
+    too, and products that it adds up may stay parts of multiply-adds. Both forms, with the ops that they read and those
+    that need the result, are scheduled on trial.
 
     ```mlir
     %d = linalg.generic {iterator_types = ["parallel", "parallel", "reduction"]} ins(%r : tensor<512x512x3xf32>) ... {
@@ -76,7 +79,7 @@ class FuseUnrollReductions(Pass):
         for function in host_functions(module):
             found = [short for op in body(function) if (short := _ShortReduction.of(op)) is not None]
             if not found:
-                remarks.declined(self, "no reduction of a few elements feeds one over other loops", function)
+                remarks.declined(self, "no reduction of a few elements feeds one over other loops or a join", function)
             for group in _groups(found):
                 chosen: Sequence[_ShortReduction] | None = group
                 what, why = _described(group), ""
@@ -183,7 +186,11 @@ class _ShortReduction:
     def of(cls, op: ir.Operation) -> _ShortReduction | None:
         """The reduction that an op is; None for another op, or where no reduction over other loops needs the result."""
         found = cls.any(op)
-        return found if found is not None and any(not _is_alike(op, each) for each in _reductions_of(op)) else None
+        if found is None:
+            return None
+        behind = needing([op])
+        others = [each for each in behind if not is_elementwise(each)]
+        return found if any(not _is_alike(op, each) for each in others) or any(map(parts_of_result, behind)) else None
 
     @classmethod
     def any(cls, op: ir.Operation) -> _ShortReduction | None:
@@ -281,11 +288,6 @@ def _extents(structure: OpStructure) -> list[int | None]:
             if loop is not None and extent is not None:
                 found[loop] = max(found[loop] or 1, extent)
     return found
-
-
-def _reductions_of(op: ir.Operation) -> list[ir.Operation]:
-    """The reductions that need an op's result."""
-    return [each for each in needing([op]) if not is_elementwise(each)]
 
 
 def _is_alike(op: ir.Operation, other: ir.Operation) -> bool:

@@ -187,11 +187,59 @@ func.func @shares(%x: tensor<4194304x8xf32>) -> tensor<8xf32> {
 
 // -----
 
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+#one = affine_map<(d0) -> (d0)>
+#second = affine_map<(d0, d1) -> (d0 - 1, d1)>
+// Largest elements of columns, and their roots, one row of a result each: as elementwise ops they are stored there.
+// CHECK-LABEL: func.func @lengths
+// CHECK-COUNT-4: tensor.extract_slice
+// CHECK-NOT: "reduction"
+// REMARK: fuse-unroll-reductions: applied: a reduction of 4 elements is predicted to take {{.*}} us unrolled, {{.*}} us as it is
+func.func @lengths(%arg0: tensor<4x1250001xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<2x1250001xf32> {
+  %0 = tensor.empty() : tensor<4x1250001xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%arg0 : tensor<4x1250001xf32>) outs(%0 : tensor<4x1250001xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %12 = math.absf %in : f32
+    linalg.yield %12 : f32
+  } -> tensor<4x1250001xf32>
+  %2 = tensor.empty() : tensor<1250001xf32>
+  %cst = arith.constant 0xFF800000 : f32
+  %3 = linalg.fill ins(%cst : f32) outs(%2 : tensor<1250001xf32>) -> tensor<1250001xf32>
+  %4 = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]} ins(%1 : tensor<4x1250001xf32>) outs(%3 : tensor<1250001xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %12 = arith.maximumf %out, %in : f32
+    linalg.yield %12 : f32
+  } -> tensor<1250001xf32>
+  %5 = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]} ins(%4 : tensor<1250001xf32>) outs(%2 : tensor<1250001xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %12 = math.sqrt %in : f32
+    linalg.yield %12 : f32
+  } -> tensor<1250001xf32>
+  %expanded = tensor.expand_shape %4 [[0, 1]] output_shape [1, 1250001] : tensor<1250001xf32> into tensor<1x1250001xf32>
+  %expanded_0 = tensor.expand_shape %5 [[0, 1]] output_shape [1, 1250001] : tensor<1250001xf32> into tensor<1x1250001xf32>
+  %6 = "fuse.gathered_view"(%expanded) {basis = array<i64: 2, 1250001>, map = #id, ranks = array<i64: 1, 1>} : (tensor<1x1250001xf32>) -> tensor<2x1250001xf32>
+  %7 = "fuse.gathered_view"(%expanded_0) {basis = array<i64: 2, 1250001>, map = #second, ranks = array<i64: 1, 1>} : (tensor<1x1250001xf32>) -> tensor<2x1250001xf32>
+  %8 = "fuse.gathered_view"(%expanded) {basis = array<i64: 2, 1250001>, inside = array<i64: 1, 1250001>, map = #id, ranks = array<i64: 1, 1>} : (tensor<1x1250001xf32>) -> tensor<2x1250001xi1>
+  %9 = "fuse.gathered_view"(%expanded_0) {basis = array<i64: 2, 1250001>, inside = array<i64: 1, 1250001>, map = #second, ranks = array<i64: 1, 1>} : (tensor<1x1250001xf32>) -> tensor<2x1250001xi1>
+  %10 = tensor.empty() : tensor<2x1250001xf32>
+  %11 = linalg.generic {indexing_maps = [#id, #id, #id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%6, %7, %8, %9 : tensor<2x1250001xf32>, tensor<2x1250001xf32>, tensor<2x1250001xi1>, tensor<2x1250001xi1>) outs(%10 : tensor<2x1250001xf32>) {
+  ^bb0(%in: f32, %in_1: f32, %in_2: i1, %in_3: i1, %out: f32):
+    %cst_4 = arith.constant 0.000000e+00 : f32
+    %12 = arith.select %in_2, %in, %cst_4 : f32
+    %13 = arith.select %in_3, %in_1, %12 : f32
+    linalg.yield %13 : f32
+  } -> tensor<2x1250001xf32>
+  return %11 : tensor<2x1250001xf32>
+}
+
+// -----
+
 #id = affine_map<(i, c) -> (i, c)>
 #row = affine_map<(i, c) -> (i)>
 // CHECK-LABEL: func.func @alone
 // CHECK: "reduction"
-// REMARK: fuse-unroll-reductions: declined: no reduction of a few elements feeds one over other loops
+// REMARK: fuse-unroll-reductions: declined: no reduction of a few elements feeds one over other loops or a join
 func.func @alone(%x: tensor<512x3xf32>) -> tensor<512xf32> {
   %zero = arith.constant 0.0 : f32
   %e1 = tensor.empty() : tensor<512xf32>
