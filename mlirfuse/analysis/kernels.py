@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from math import prod
 
 from mlir import ir
@@ -70,10 +71,10 @@ def body(function: ir.Operation) -> list[ir.Operation]:
     return [op.operation for block in list(function.regions[0].blocks)[:1] for op in block.operations]
 
 
-def content(function: ir.Operation) -> str:
-    """The IR of a function without its name and locations: equal for functions of which analyses find the same."""
+def content(function: ir.Operation) -> bytes:
+    """A digest of a function's IR without its name and locations: equal where analyses find the same."""
     written: str = function.get_asm(enable_debug_info=False, use_local_scope=True, assume_verified=True)
-    return written.replace(f"@{symbol(function)}(", "@(", 1)
+    return blake2b(written.replace(f"@{symbol(function)}(", "@(", 1).encode(), digest_size=16).digest()
 
 
 def stored_values(kernel: ir.Operation) -> list[ir.Value]:

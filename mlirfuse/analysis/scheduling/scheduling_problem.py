@@ -31,7 +31,7 @@ def scheduling_problem(
     return contraction_problem(kernel, space, contraction)
 
 
-_known: Recent[str, Problem | ContractionProblem] = Recent(1024)
+_known: Recent[bytes, Problem | ContractionProblem] = Recent(1024)
 
 
 Loops = tuple[IterationSpace, Sequence[OpStructure]]

@@ -44,7 +44,7 @@ def split_microseconds(module: ir.Operation, kernel: ir.Operation) -> float:
     return compute() if depends_on_calls(kernel) else _known.of((content(kernel), target, machine), compute)
 
 
-_known: Recent[tuple[str, Target, MachineModel], float] = Recent(1024)
+_known: Recent[tuple[bytes, Target, MachineModel], float] = Recent(1024)
 """Times by a kernel's IR: chains of steps have the same kernels again and again."""
 
 

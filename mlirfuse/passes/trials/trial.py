@@ -130,7 +130,7 @@ class Trial:
         return sum(microseconds(kernel) for kernel in list(kernels(self.module.operation)))
 
 
-_known: Recent[tuple[str, str | None], float] = Recent(256)
+_known: Recent[tuple[bytes, str | None], float] = Recent(256)
 """Times by the function and the target: passes that compare several forms ask for the first one again."""
 
 
