@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -14,6 +14,7 @@ from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, sp
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
+from mlirfuse.support.connected import connected
 from mlirfuse.support.rewriting import backward_slice, defining_op
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
@@ -35,7 +36,7 @@ def first_reductions(space: IterationSpace, structures: Sequence[OpStructure]) -
     alone = space_of_structures([s for s in structures if s.op in needed])
     if isinstance(alone, Conflict):
         return [[s.op for s in first]]
-    return _connected([s.op for s in first], {s.op: {d for d in alone.loops[s.op] if d is not None} for s in first})
+    return connected([s.op for s in first], lambda op: {d for d in alone.loops[op] if d is not None})
 
 
 def values_again(space: IterationSpace, structures: Sequence[OpStructure]) -> list[ir.Operation]:
@@ -86,18 +87,6 @@ def _is_made_of(value: ir.Value, ops: Collection[ir.Operation]) -> bool:
     return True
 
 
-def _connected(ops: Sequence[ir.Operation], loops: Mapping[ir.Operation, Set[int]]) -> list[list[ir.Operation]]:
-    """Groups of ops that have dimensions in common, by way of others or not, given the dimensions of each."""
-    groups: list[tuple[Set[int], list[ir.Operation]]] = []
-    for op in ops:
-        dims, members = loops[op], [op]
-        for group in [g for g in groups if g[0] & dims]:
-            groups.remove(group)
-            dims, members = dims | group[0], group[1] + members
-        groups.append((dims, members))
-    return [members for _, members in groups]
-
-
 def what_is_given(host: ir.Operation, kernel: ir.Operation) -> str | None:
     """What is given of a kernel's schedule, so that it stays whole, or None."""
     if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
@@ -118,9 +107,7 @@ def _unrelated(kernel: ir.Operation) -> list[list[ir.Operation]]:
         return []
     makers = {defining_op(value) for value in body(kernel)[-1].operands}
     long = {d for d, extent in enumerate(space.extents) if extent != 1}
-    related = _connected(
-        [s.op for s in structures], {s.op: {d for d in space.loops[s.op] if d in long} for s in structures}
-    )
+    related = connected([s.op for s in structures], lambda op: long.intersection(space.loops[op]))
     groups = [[op for op in group if op in makers] for group in related]
     return [group for group in groups if group and set(space.loops[group[0]]) & long][1:]
 

@@ -10,9 +10,8 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
-from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
-from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
+from mlirfuse.analysis.loops.structure import OpStructure, is_constant
 from mlirfuse.analysis.memory.host_views import is_memory_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import STORED
@@ -20,10 +19,11 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.slices.sliced_ops import is_elementwise, readers
-from mlirfuse.passes.trials.trial import compare, needing, surrounded
+from mlirfuse.passes.trials.trial import compare, computing, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
+from mlirfuse.support.connected import connected
 from mlirfuse.support.rewriting import defining_op, read_values
 
 
@@ -82,11 +82,14 @@ class FuseStoreOperands(Pass):
 
 
 def _groups(function: ir.Operation, machine: MachineModel) -> list[set[ir.Operation]]:
-    """The ops to store: those together whose results reach one op, or that need one op."""
-    shared = [(op, _shared_operands(structure)) for op in body(function) if (structure := _computing(op)) is not None]
+    """The ops to store: those together whose results reach one op, or that need one op.
+
+    Products are left out: what their operands are computed in, `fuse-prologues` decides.
+    """
+    shared = [(op, _shared_operands(structure)) for op in body(function) if (structure := computing(op)) is not None]
     makers = {value: maker for _, (values, *_) in shared for value in values if (maker := _maker(value)) is not None}
     alone = _needed_alone(function, set(makers.values()))
-    groups: list[tuple[set[ir.Operation], set[ir.Operation]]] = []
+    found: list[tuple[ir.Operation, set[ir.Operation]]] = []
     for op, (values, whole, elements) in shared:
         stored: set[ir.Operation] = set()
         for maker in {makers[value] for value in values if value in makers}:
@@ -97,17 +100,9 @@ def _groups(function: ir.Operation, machine: MachineModel) -> list[set[ir.Operat
                 continue
             stored |= own
         if stored:
-            reached = {op, *needing([op]), *stored}
-            joined = [group for group in groups if not group[1].isdisjoint(reached)]
-            groups = [group for group in groups if group not in joined]
-            groups.append((stored.union(*(g[0] for g in joined)), reached.union(*(g[1] for g in joined))))
-    return [stored for stored, _ in groups]
-
-
-def _computing(op: ir.Operation) -> OpStructure | None:
-    """The structure of an op with a body; None for a product, of whose operands `fuse-prologues` decides."""
-    structure = structure_of(op) if op.name == "linalg.generic" else None
-    return structure if structure is not None and product_of(structure) is None else None
+            found.append((op, stored))
+    groups = connected(found, lambda each: {each[0], *needing([each[0]]), *each[1]})
+    return [{op for _, stored in group for op in stored} for group in groups]
 
 
 def _maker(value: ir.Value) -> ir.Operation | None:
@@ -132,13 +127,19 @@ def _with_needed(maker: ir.Operation, alone: set[ir.Operation]) -> set[ir.Operat
     found, open_ = {maker}, [maker]
     while open_:
         for operand in open_.pop().operands:
-            before = defining_op(operand)
-            while before is not None and before not in alone and is_memory_view(before):
-                before = defining_op(before.operands[0])
-            if before is not None and before in alone and before not in found:
+            before = _seen(operand, alone)
+            if before in alone and before not in found:
                 found.add(before)
                 open_.append(before)
     return found
+
+
+def _seen(value: ir.Value, ops: set[ir.Operation]) -> ir.Operation | None:
+    """What makes a value, or what it is a view of; views are looked through but for some ops. None for an argument."""
+    maker = defining_op(value)
+    while maker is not None and maker not in ops and is_memory_view(maker):
+        maker = defining_op(maker.operands[0])
+    return maker
 
 
 def _shared_operands(structure: OpStructure) -> tuple[list[ir.Value], bool, int]:
@@ -159,15 +160,8 @@ def _shared_operands(structure: OpStructure) -> tuple[list[ir.Value], bool, int]
 
 def _is_of_arguments(ops: set[ir.Operation]) -> bool:
     """Whether ops read nothing but each other, arguments of the function and views of these, and constants."""
-    return all(_is_made_of(value, ops) for op in ops for value in read_values(op))
-
-
-def _is_made_of(value: ir.Value, ops: set[ir.Operation]) -> bool:
-    """Whether a value is a view of an argument or of what some ops compute, or a constant."""
-    maker = defining_op(value)
-    while maker is not None and maker not in ops and is_memory_view(maker):
-        maker = defining_op(maker.operands[0])
-    return maker is None or maker in ops or maker.name in CHEAP_OPS
+    makers = (_seen(value, ops) for op in ops for value in read_values(op))
+    return all(maker is None or maker in ops or maker.name in CHEAP_OPS for maker in makers)
 
 
 def _again(ops: set[ir.Operation], elements: int, machine: MachineModel) -> float:

@@ -12,7 +12,7 @@ from mlir.dialects import func
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.extent_hints import HostExtents
 from mlirfuse.analysis.kernels import argument_attributes, body, content, functions, kernels
-from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view, is_memory_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
@@ -174,12 +174,13 @@ def surrounded(function: ir.Operation, ops: Iterable[ir.Operation]) -> set[ir.Op
 
 def needing(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
     """The ops that need results of some, through views of these too, but products and what needs these."""
-    return behind(ops, _computes, is_memory_view)
+    return behind(ops, lambda op: computing(op) is not None, is_memory_view)
 
 
-def _computes(op: ir.Operation) -> bool:
+def computing(op: ir.Operation) -> OpStructure | None:
+    """The structure of an op with a body; None for other ops, and for a product."""
     structure = structure_of(op) if op.name == "linalg.generic" else None
-    return structure is not None and product_of(structure) is None
+    return structure if structure is not None and product_of(structure) is None else None
 
 
 def _hints(expected: HostExtents, value: ir.Value) -> dict[str, ir.Attribute]:

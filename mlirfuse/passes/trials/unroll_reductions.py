@@ -23,6 +23,7 @@ from mlirfuse.passes.joins.joined_results import parts_of_result
 from mlirfuse.passes.slices.sliced_ops import Range, SlicedOps, is_elementwise
 from mlirfuse.passes.trials.trial import Comparison, Trial, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.connected import connected
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead, ops_named
 from mlirfuse.tiling.tiles import index
 
@@ -80,14 +81,14 @@ class FuseUnrollReductions(Pass):
             found = [short for op in body(function) if (short := _ShortReduction.of(op)) is not None]
             if not found:
                 remarks.declined(self, "no reduction of a few elements feeds one over other loops or a join", function)
-            for group in _groups(found):
+            for group in connected(found, lambda short: {short.op, *needing([short.op])}):
                 chosen: Sequence[_ShortReduction] | None = group
                 what, why = _described(group), ""
                 if not self.always:
                     before, after, chosen = _fastest(module, function, group)
                     why = f" predicted to take {after:.1f} us unrolled, {before:.1f} us as it is"
                     if after == inf:
-                        why = f" unrolled with more than {MOST_SLICES} slices only"
+                        why = f" not unrolled: over {MOST_SLICES} slices, or an extent that nothing reads"
                 if chosen is None:
                     remarks.declined(self, what + why, group[0].op)
                     continue
@@ -101,18 +102,6 @@ def _described(group: Sequence[_ShortReduction]) -> str:
     if len(group) == 1:
         return f"a reduction of {group[0].terms} elements is"
     return f"{len(group)} reductions of a few elements are"
-
-
-def _groups(found: Sequence[_ShortReduction]) -> list[list[_ShortReduction]]:
-    """The reductions that one op needs, or that one reads what the other makes, together, in program order."""
-    groups: list[tuple[set[ir.Operation], list[_ShortReduction]]] = []
-    for short in found:
-        reached = {short.op, *needing([short.op])}
-        near = [group for group in groups if not group[0].isdisjoint(reached)]
-        groups = [group for group in groups if group not in near]
-        groups.append((reached.union(*(ops for ops, _ in near)), [*(s for _, own in near for s in own), short]))
-    position = {short.op: number for number, short in enumerate(found)}
-    return [sorted(group, key=lambda short: position[short.op]) for _, group in groups]
 
 
 def _fastest(
