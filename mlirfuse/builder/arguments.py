@@ -15,6 +15,7 @@ from mlirfuse.builder.tensor import Scalar
 from mlirfuse.dialect import attributes
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
 from mlirfuse.support.dtypes import bool_, float64, int64
+from mlirfuse.support.strides import attribute_of
 
 Named = Sequence[tuple[str, TensorSpec | ScalarSpec]]
 
@@ -99,7 +100,7 @@ def _attributes(name: str, spec: TensorSpec | ScalarSpec) -> ir.DictAttr:
     if isinstance(spec, TensorSpec):
         known[attributes.ALIGN] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.align)
         if spec.strides is not None:
-            known[attributes.STRIDES] = ir.DenseI64ArrayAttr.get([STRIDES[s] for s in spec.strides])
+            known[attributes.STRIDES] = attribute_of([STRIDES[s] for s in spec.strides])
         if spec.hints is not None:
             run_time = [None if isinstance(n, int) else hint for n, hint in zip(spec.shape, spec.hints, strict=True)]
             if any(run_time):

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlirfuse.support.strides import WORDS
+
 ALIGNMENTS = (1, 2, 4, 8, 16)
 """Valid values of `fuse.align`, in bytes."""
-
-RUN_TIME_STRIDES = -3
-"""The least entry of `fuse.strides`; `support/strides.py` defines the negative entries."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,15 @@ MAP = Type("an affine map", lambda a: isinstance(a, ir.AffineMapAttr))
 I64 = Type("an i64", lambda a: isinstance(a, ir.IntegerAttr))
 INTEGERS = Type("an array<i64>", lambda a: isinstance(a, ir.DenseI64ArrayAttr))
 PAIRS = Type("pairs in an array<i64>", lambda a: isinstance(a, ir.DenseI64ArrayAttr) and len(a) % 2 == 0)
+
+
+def _is_stride(entry: ir.Attribute) -> bool:
+    return isinstance(entry, ir.IntegerAttr) or (isinstance(entry, ir.StringAttr) and entry.value in WORDS.values())
+
+
 STRIDE_ENTRIES = Type(
-    "an array<i64> of strides, -1, -2 or -3 where run time knows them",
-    lambda a: isinstance(a, ir.DenseI64ArrayAttr) and all(stride >= RUN_TIME_STRIDES for stride in a),
+    'an array of strides, "?", "negative" or "packed" where run time knows them',
+    lambda a: isinstance(a, ir.ArrayAttr) and all(map(_is_stride, a)),
 )
 ALIGNMENT = Type("1, 2, 4, 8 or 16", lambda a: isinstance(a, ir.IntegerAttr) and a.value in ALIGNMENTS)
 

@@ -69,7 +69,7 @@ STRIDES = declare(
     STRIDE_ENTRIES,
     _NONE,
     "On an argument that is not C-contiguous: each dimension's stride in elements, or, where run time alone knows it,"
-    " -1 (not negative), -2 (of any sign) or -3 (the next dimension's extent times its stride).",
+    ' "?" (not negative), "negative" (of any sign) or "packed" (the next dimension\'s extent times its stride).',
     set_by="builder, analysis/memory/strided_views",
     read_by="analysis, passes, tiling/program, compiler/read_host",
     holders=_FUNCTIONS,

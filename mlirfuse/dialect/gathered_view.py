@@ -28,7 +28,7 @@ from mlirfuse.dialect.attributes import ALIGN, GATHER, STRIDES
 from mlirfuse.dialect.base import SINGLE, OpDefinition
 from mlirfuse.support.affine_expressions import bounds, coefficients, largest, substituted, used_dims, wrapped_once
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.strides import row_major
+from mlirfuse.support.strides import attribute_of, entries_of, row_major
 
 IM2COL = "im2col"
 """Entry of a tensor map's description: the corners and steps of windows, where it copies tiles of a view of them."""
@@ -329,12 +329,12 @@ def view_attributes(
     gather: Gather, type_: ir.RankedTensorType, source: dict[str, ir.Attribute]
 ) -> dict[str, ir.Attribute]:
     """The attributes of a kernel's argument that is a gathered view, from the type and those of the view's source."""
-    known = list(ir.DenseI64ArrayAttr(source[STRIDES])) if STRIDES in source else row_major(type_.shape)
-    strides = promised_strides(gather, type_.shape, [None if s < 0 else s for s in known])
+    known = entries_of(source[STRIDES]) if STRIDES in source else row_major(type_.shape)
+    strides = promised_strides(gather, type_.shape, [s if s >= 0 else None for s in known])
     entries = gather.attributes() | {"source": ir.TypeAttr.get(type_)}
     if STRIDES in source:
         entries["strides"] = source[STRIDES]
-    view = {GATHER: ir.DictAttr.get(entries), STRIDES: ir.DenseI64ArrayAttr.get(strides)}
+    view = {GATHER: ir.DictAttr.get(entries), STRIDES: attribute_of(strides)}
     if ALIGN not in source:
         return view
     return view | {ALIGN: promised_alignment(gather, type_, known, source[ALIGN])}

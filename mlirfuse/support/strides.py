@@ -6,19 +6,43 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import gcd, prod
 
-RUN_TIME = -1
-"""A stride that is not negative."""
+from mlir import ir
 
-NEGATIVE = -2
-"""A stride that may be negative."""
+PACKED, NEGATIVE, RUN_TIME = (-(1 << 62) + number for number in range(3))
+"""Entries of `fuse.strides` for strides that run time has to say, less than any that is known: a packed one, which is
+extent times stride of the next dimension whose extent is not 1, so that both can be merged; one that may be negative;
+and one that is not.
+"""
 
-PACKED = -3
-"""A packed stride: extent times stride of the next dimension whose extent is not 1, so that both can be merged."""
+WORDS = {PACKED: "packed", NEGATIVE: "negative", RUN_TIME: "?"}
+"""What these are in the attribute."""
+
+_ENTRIES = {word: entry for entry, word in WORDS.items()}
 
 Extents = Sequence[int | None]
 """None is an extent known at run time."""
 Groups = Iterable[Sequence[int]]
 """For each dimension of one side of a reshape, the neighbouring dimensions of the other side that it stands for."""
+
+
+def is_known(stride: int) -> bool:
+    """Whether an entry is the stride itself, in elements; it is negative where the dimension is reversed."""
+    return stride > RUN_TIME
+
+
+def attribute_of(strides: Iterable[int]) -> ir.ArrayAttr:
+    """`fuse.strides` with these entries."""
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get(
+        [ir.StringAttr.get(WORDS[s]) if s in WORDS else ir.IntegerAttr.get(i64, s) for s in strides]
+    )
+
+
+def entries_of(attribute: ir.Attribute) -> list[int]:
+    """The entries of `fuse.strides`."""
+    return [
+        entry.value if isinstance(entry, ir.IntegerAttr) else _ENTRIES[entry.value] for entry in ir.ArrayAttr(attribute)
+    ]
 
 
 def contiguous(extents: Extents) -> list[int]:
@@ -46,7 +70,7 @@ def _split_off(stride: int, extents: Extents, dim: int, group: Sequence[int]) ->
     if extents[dim] == 1 and len(group) > 1:
         return RUN_TIME  # of one element, nothing follows from it
     known = [extent for extent in inner if extent is not None]
-    if stride >= 0 and (len(known) == len(inner) or not stride):
+    if is_known(stride) and (len(known) == len(inner) or not stride):
         return stride * prod(known)
     return stride if prod(known) == 1 and len(known) == len(inner) else PACKED
 
@@ -55,7 +79,7 @@ def split_alignment(align: int, strides: Sequence[int], groups: Groups, extents:
     """The alignment, bytes, of the strides that `split` makes dynamic; `align` is the alignment before."""
     for stride, group in zip(strides, groups, strict=True):
         known = [extents[d] for d in group[1:]]
-        if stride > 0 and None in known:
+        if is_known(stride) and stride and None in known:
             align = gcd(align, stride * element_bytes)  # times the extent that is not known
     return align
 
@@ -79,7 +103,9 @@ def merged(strides: Sequence[int], groups: Groups, extents: Extents) -> list[int
 
 def _encloses(outer: int, inner: int, extent: int | None) -> bool:
     """Whether a stride is the extent times the stride of the dimension behind it."""
-    return outer == PACKED or outer == inner == 0 or (extent is not None and inner > 0 and outer == inner * extent)
+    return (
+        outer == PACKED or outer == inner == 0 or (extent is not None and is_known(inner) and outer == inner * extent)
+    )
 
 
 def view(shape: Sequence[int], strides: Sequence[int], target: Sequence[int]) -> tuple[int, ...] | None:

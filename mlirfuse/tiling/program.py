@@ -17,6 +17,7 @@ from mlirfuse.dialect.scatter import scatter_of, sources_of
 from mlirfuse.dialect.scattered import scattered
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import clone, erase
+from mlirfuse.support.strides import entries_of, is_known
 
 
 @dataclass
@@ -230,7 +231,7 @@ def _buffer_type(value_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir
 
 def _layout(entries: ir.Attribute) -> ir.StridedLayoutAttr:
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    return ir.StridedLayoutAttr.get(0, [dynamic if s < 0 else s for s in ir.DenseI64ArrayAttr(entries)])
+    return ir.StridedLayoutAttr.get(0, [s if is_known(s) else dynamic for s in entries_of(entries)])
 
 
 def _buffer_attributes(attributes: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:

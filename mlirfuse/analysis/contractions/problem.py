@@ -28,6 +28,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import TENSOR_MAP_STRIDE, WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.dtypes import element_bytes, from_mlir
+from mlirfuse.support.strides import entries_of, is_known
 
 
 def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ContractionProblem:
@@ -215,7 +216,7 @@ def unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:
     """The axis of stride 1 among an argument's axes that vary, or the last of these."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     attributes = argument_attributes(kernel)[arguments.index(argument)]
-    strides = list(ir.DenseI64ArrayAttr(attributes[STRIDES])) if STRIDES in attributes else []
+    strides = entries_of(attributes[STRIDES]) if STRIDES in attributes else []
     varying = [axis for axis, dim in enumerate(axes) if dim is not None]
     return next((axis for axis in varying if strides and strides[axis] == 1), varying[-1])
 
@@ -304,12 +305,11 @@ def _aligned_bytes(kernel: ir.Operation, argument: ir.Value, axes: Axes, tiled: 
     known = attributes.get(ALIGN)
     base = WIDEST_ACCESS if known is None else ir.IntegerAttr(known).value
     if STRIDES in attributes:
-        strides, size = list(ir.DenseI64ArrayAttr(attributes[STRIDES])), from_mlir(tensor.element_type).bytes
+        strides, size = entries_of(attributes[STRIDES]), from_mlir(tensor.element_type).bytes
         if 1 not in strides:
             return size
         unit = strides.index(1)
-        return gcd(
-            base, *(s * size for axis, s in enumerate(strides) if axis != unit and tensor.shape[axis] != 1 and s > 0)
-        )
+        apart = (s for axis, s in enumerate(strides) if axis != unit and tensor.shape[axis] != 1 and is_known(s))
+        return gcd(base, *(stride * size for stride in apart))
     inner = tensor.shape[-1]
     return gcd(base, inner * from_mlir(tensor.element_type).bytes)

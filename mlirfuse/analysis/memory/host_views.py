@@ -19,7 +19,7 @@ from mlirfuse.dialect.gathered_view import DEFINITION as GATHERED_VIEW
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op
-from mlirfuse.support.strides import NEGATIVE, PACKED, RUN_TIME, contiguous
+from mlirfuse.support.strides import NEGATIVE, PACKED, RUN_TIME, attribute_of, contiguous, entries_of, is_known
 
 RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
@@ -105,7 +105,7 @@ def view_layout(op: ir.Operation, source: Layout) -> Layout | None:
         strides = known.along(axes)
     with op.context:
         align = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), known.align)
-        layout = {**source, ALIGN: align, STRIDES: ir.DenseI64ArrayAttr.get(strides)}
+        layout = {**source, ALIGN: align, STRIDES: attribute_of(strides)}
     if strides == contiguous(extents_of(op.results[0])):
         del layout[STRIDES]
     return layout
@@ -131,7 +131,7 @@ class _Known:
     @classmethod
     def of(cls, value: ir.Value, layout: Layout) -> _Known:
         extents = extents_of(value)
-        strides = list(ir.DenseI64ArrayAttr(layout[STRIDES])) if STRIDES in layout else contiguous(extents)
+        strides = entries_of(layout[STRIDES]) if STRIDES in layout else contiguous(extents)
         align = ir.IntegerAttr(layout[ALIGN]).value if ALIGN in layout else DEFAULT_ALIGNMENT
         return cls(strides, align, extents, from_mlir(ir.RankedTensorType(value.type).element_type).bytes)
 
@@ -149,18 +149,15 @@ class _Known:
             packed = self.strides[dim] == PACKED and step == 1 and (inner is None or whole[inner])
             stride = self.resolved(dim)
             if offset:
-                self._lower(max(stride, 1) * (1 if offset == _DYNAMIC else offset) if stride >= 0 else 0)
+                self._lower((stride or 1) * (1 if offset == _DYNAMIC else offset) if is_known(stride) else 0)
             if packed:
                 result.append(PACKED)
             elif after[dim] == 1:
                 result.append(RUN_TIME if stride else 0)
-            elif stride < 0 or not stride:
-                result.append(NEGATIVE if stride and step < 0 else stride)
-            elif step > 0:
+            elif is_known(stride):
                 result.append(stride * step)
             else:
-                result.append(NEGATIVE)
-                self._lower(stride * step)
+                result.append(NEGATIVE if step < 0 else stride)
         return result
 
     def along(self, axes: Sequence[Sequence[int]]) -> list[int]:
@@ -170,10 +167,10 @@ class _Known:
         result = []
         for dims in axes:
             strides = [self.resolved(dim) for dim in dims if self.extents[dim] != 1 or len(dims) == 1]
-            known, unknown = [s for s in strides if s >= 0], [s for s in strides if s < 0]
+            known, unknown = [s for s in strides if is_known(s)], [s for s in strides if not is_known(s)]
             if unknown and known:
                 self._lower(sum(known))
-            result.append(min(unknown) if unknown else sum(known))
+            result.append(min(unknown + [NEGATIVE] * (min(known, default=0) < 0)) if unknown else sum(known))
         return result
 
     def resolved(self, dim: int) -> int:
@@ -185,12 +182,12 @@ class _Known:
         if inner is None:
             return RUN_TIME
         behind, extent = self.resolved(inner), self.extents[inner]
-        if behind < 0:
+        if not is_known(behind):
             return behind
         if extent is not None:
             return behind * extent
         self._lower(behind)
-        return RUN_TIME
+        return RUN_TIME if behind >= 0 else NEGATIVE
 
     def _inner(self, dim: int) -> int | None:
         """The next dimension whose extent is not 1."""

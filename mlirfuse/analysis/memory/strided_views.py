@@ -21,7 +21,7 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
         reshape: a `tensor.expand_shape` or a `tensor.collapse_shape`.
         known: the attributes of the reshaped array, with `fuse.strides`.
     """
-    before = list(ir.DenseI64ArrayAttr(known[STRIDES]))
+    before = strides.entries_of(known[STRIDES])
     align = ir.IntegerAttr(known[ALIGN]).value if ALIGN in known else DEFAULT_ALIGNMENT
     groups = reassociation(reshape)
     if not groups:  # one side has rank 0, so all extents of the other are 1
@@ -35,7 +35,7 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
     if after is None:
         return None
     i64 = ir.IntegerType.get_signless(64)
-    return {STRIDES: ir.DenseI64ArrayAttr.get(after), ALIGN: ir.IntegerAttr.get(i64, align)}
+    return {STRIDES: strides.attribute_of(after), ALIGN: ir.IntegerAttr.get(i64, align)}
 
 
 def axes_apart(type_: ir.Type, known: Mapping[str, ir.Attribute]) -> frozenset[int]:
@@ -44,7 +44,7 @@ def axes_apart(type_: ir.Type, known: Mapping[str, ir.Attribute]) -> frozenset[i
     """
     if STRIDES not in known:
         return frozenset()
-    own, extents = list(ir.DenseI64ArrayAttr(known[STRIDES])), _extents_of(type_)
+    own, extents = strides.entries_of(known[STRIDES]), _extents_of(type_)
     pairs = {axis: slice(axis, axis + 2) for axis in range(len(own) - 1)}
     return frozenset(
         axis
@@ -55,14 +55,15 @@ def axes_apart(type_: ir.Type, known: Mapping[str, ir.Attribute]) -> frozenset[i
 
 def merged_strides(type_: ir.Type, known: Mapping[str, ir.Attribute], groups: strides.Groups) -> ir.Attribute:
     """`fuse.strides` of an argument with these attributes, of which axes that are one in memory become one."""
-    after = strides.merged(list(ir.DenseI64ArrayAttr(known[STRIDES])), groups, _extents_of(type_))
+    after = strides.merged(strides.entries_of(known[STRIDES]), groups, _extents_of(type_))
     assert after is not None  # `axes_apart` says which axes stay
-    return ir.DenseI64ArrayAttr.get(after)
+    return strides.attribute_of(after)
 
 
 def may_be_reversed(known: Mapping[str, ir.Attribute]) -> bool:
     """Whether an argument with these attributes may have negative strides, which tensor maps do not support."""
-    return STRIDES in known and strides.NEGATIVE in ir.DenseI64ArrayAttr(known[STRIDES])
+    own = strides.entries_of(known[STRIDES]) if STRIDES in known else []
+    return any(stride == strides.NEGATIVE or (strides.is_known(stride) and stride < 0) for stride in own)
 
 
 def _extents(value: ir.Value) -> list[int | None]:

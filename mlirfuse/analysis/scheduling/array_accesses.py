@@ -9,6 +9,7 @@ from mlir import ir
 
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.strides import is_known
 
 Axes = tuple[int | None, ...]
 
@@ -21,8 +22,8 @@ def array_access(
     Args:
         tensor_type: its type.
         axes: the dimension of the iteration space that runs along each axis; None for an extent of 1.
-        strides: `fuse.strides` of an argument, where a negative one stands for a run-time stride; None where the array
-            is contiguous.
+        strides: the entries of `fuse.strides` of an argument, of which a step back is taken for a step; None where
+            the array is contiguous.
         alignment: bytes that its address is a multiple of, and each stride that run time has to say.
         written: whether the kernel writes it.
     """
@@ -31,13 +32,15 @@ def array_access(
     for axis in range(len(shape)):
         inner = shape[axis + 1 :]
         if strides is not None:
-            steps.append(strides[axis] if strides[axis] >= 0 else None)
+            steps.append(abs(strides[axis]) if is_known(strides[axis]) else None)
         else:
             steps.append(None if None in inner else prod(n for n in inner if n is not None))
     places = [a for a, d in enumerate(axes) if d is not None and steps[a] != 0]
     if strides is not None:
         # Run-time strides are taken for larger ones than those that are known.
         places.sort(key=lambda a: (steps[a] is None, steps[a] or 0), reverse=True)
+        if places and is_known(last := strides[places[-1]]) and last < 0:  # no wide access reads a reversed run
+            alignment = from_mlir(tensor_type.element_type).bytes
     return ArrayAccess(
         dims=tuple(d for a in places if (d := axes[a]) is not None),
         strides=tuple(steps[a] for a in places),

@@ -35,6 +35,7 @@ from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import is_check, source_of
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.support.strides import entries_of
 
 Attributes = Mapping[str, ir.Attribute]
 Array = tuple[object, ...]
@@ -78,7 +79,7 @@ class ArrayViews:
 
     def _array(self, value: ir.Value, axes: Axes) -> Array:
         if value in self._components:
-            steps = ir.DenseI64ArrayAttr(self._attributes[value][STRIDES])
+            steps = entries_of(self._attributes[value][STRIDES])
             along = [(d, step) for d, step in zip(axes, steps, strict=True) if d is not None]
             return self._components[value][0], tuple(along)
         return self._first[value], axes
@@ -156,9 +157,9 @@ def is_component(value: ir.Value, known: Attributes) -> bool:
     """
     if STRIDES not in known or GATHER in known:
         return False
-    steps, type_ = list(ir.DenseI64ArrayAttr(known[STRIDES])), ir.RankedTensorType(value.type)
+    steps, type_ = entries_of(known[STRIDES]), ir.RankedTensorType(value.type)
     wide = [step for step, extent in zip(steps, type_.shape, strict=True) if extent != 1]
-    if not wide or 1 in wide[:-1]:
+    if not wide or 1 in wide[:-1] or min(wide) < 0:
         return False
     return wide[-1] > 1 or is_part_of_access(type_)
 

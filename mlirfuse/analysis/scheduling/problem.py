@@ -35,6 +35,7 @@ from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
 from mlirfuse.support.dtypes import element_bytes, from_mlir
 from mlirfuse.support.rewriting import defining_op
+from mlirfuse.support.strides import entries_of
 from mlirfuse.target import LINE, SECTOR
 
 Axes = tuple[int | None, ...]
@@ -267,7 +268,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         operand = _Operand(
             value.type,
             axes,
-            None if strides is None else list(ir.DenseI64ArrayAttr(strides)),
+            None if strides is None else entries_of(strides),
             WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
         windows = views.together(value, axes, operand.access, operand.alignment)

@@ -15,7 +15,7 @@ from mlirfuse.dialect.gathered_view import Gather, gather_of, source_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands, single_dim, unwrapped
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.strides import row_major
+from mlirfuse.support.strides import entries_of, row_major
 
 Place = tuple[int, int | Fraction, int]
 """A dimension of a view, the step along an axis of the source to the next one, and the first one's index. A step is
@@ -245,7 +245,7 @@ def _undivided(known: dict[str, ir.Attribute], *, strided: bool = False) -> Gath
         return None
     entries = ir.DictAttr(known[GATHER])
     shape = source_of(entries).shape
-    if not strided and "strides" in entries and list(ir.DenseI64ArrayAttr(entries["strides"])) != row_major(shape):
+    if not strided and "strides" in entries and entries_of(entries["strides"]) != row_major(shape):
         return None
     gather = gather_of(entries)
     return None if gather.joins_components or gather.inside else gather

@@ -41,6 +41,7 @@ from mlirfuse.schedule.predict.predict import issue_microseconds
 from mlirfuse.schedule.predict.work import US
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.support.rewriting import defining_op, erase
+from mlirfuse.support.strides import entries_of
 from mlirfuse.tiling.kernel_signature import default_attributes
 
 Order = tuple[int, ...]
@@ -349,7 +350,7 @@ def _memory_order(kernel: ir.Operation, operand: ContractionOperand) -> Dims:
     attributes = argument_attributes(kernel)[arguments.index(operand.source)]
     axes = [axis for axis, dim in enumerate(operand.axes) if dim is not None]
     if STRIDES in attributes:
-        strides = list(ir.DenseI64ArrayAttr(attributes[STRIDES]))
+        strides = entries_of(attributes[STRIDES])
         if all(stride >= 0 for stride in strides):
             axes.sort(key=lambda axis: -strides[axis])
     return tuple(dim for axis in axes if (dim := operand.axes[axis]) is not None)

@@ -32,7 +32,7 @@ class FuseCopyReshaped(Pass):
     these are some, so that nothing is copied for them alone. Kernels are left alone.
 
     ```mlir
-    func.func @f(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> ... {
+    func.func @f(%x: tensor<4x8xf32> {fuse.strides = ["?", 1]}) -> ... {
       %0 = tensor.collapse_shape %x [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
       %1 = linalg.generic ... ins(%0 : tensor<32xf32>) ...
     ```

@@ -37,7 +37,7 @@ print(mf.trace(heads_first, [mf.TensorSpec((8, 4, 16), "float16")], context=cont
 # A strided argument says so; the index on the right adds a dimension that broadcasts.
 # CHECK:         #[[COLUMN:.*]] = affine_map<(d0, d1) -> (d0, 0)>
 # CHECK-LABEL: func.func @columns
-# CHECK-SAME:    tensor<8x4xf32> {fuse.align = 4 : i64, fuse.name = "x", fuse.strides = array<i64: 1, -1>}
+# CHECK-SAME:    tensor<8x4xf32> {fuse.align = 4 : i64, fuse.name = "x", fuse.strides = [1, "?"]}
 # CHECK:         tensor.expand_shape {{.*}} : tensor<8xf32> into tensor<8x1xf32>
 # CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #[[COLUMN]], #{{.*}}]
 def columns(x, y):

@@ -46,7 +46,7 @@ func.func @align(%x: memref<8xf32> {fuse.align = 3 : i64}) {
 // -----
 
 // expected-error @below {{strides: fuse.strides of argument 1 has 1 entries for memref<8x8xf32>}}
-func.func @strides(%n: i64, %x: memref<8x8xf32> {fuse.strides = array<i64: 1>}) {
+func.func @strides(%n: i64, %x: memref<8x8xf32> {fuse.strides = [1]}) {
   return
 }
 

@@ -238,7 +238,7 @@ gpu.module @reversed {
   // Only a kernel with arguments whose strides may be negative is marked.
   // CHECK-LABEL: gpu.func @reversed(
   // CHECK-SAME: fuse.signed_strides
-  gpu.func @reversed(%a: memref<?xf32, strided<[?]>> {fuse.strides = array<i64: -2>}, %b: memref<?xf32>) kernel {
+  gpu.func @reversed(%a: memref<?xf32, strided<[?]>> {fuse.strides = ["negative"]}, %b: memref<?xf32>) kernel {
     gpu.return
   }
 }
@@ -249,7 +249,7 @@ gpu.module @forward {
   // CHECK-LABEL: gpu.func @forward(
   // CHECK-NOT: fuse.signed_strides
   // CHECK: gpu.return
-  gpu.func @forward(%a: memref<?xf32, strided<[?]>> {fuse.strides = array<i64: -1>}, %b: memref<?xf32>) kernel {
+  gpu.func @forward(%a: memref<?xf32, strided<[?]>> {fuse.strides = ["?"]}, %b: memref<?xf32>) kernel {
     gpu.return
   }
 }

@@ -23,14 +23,14 @@ func.func @f(%x: tensor<4xf32> {fuse.align = 16 : i64}, %y: tensor<4xf32> {fuse.
 // -----
 
 // expected-error @below {{f: fuse.strides of argument 0 has 1 entries for tensor<4x4xf32>}}
-func.func @f(%x: tensor<4x4xf32> {fuse.strides = array<i64: 1>}) -> tensor<4x4xf32> {
+func.func @f(%x: tensor<4x4xf32> {fuse.strides = [1]}) -> tensor<4x4xf32> {
   return %x : tensor<4x4xf32>
 }
 
 // -----
 
 // Attributes that are as they must be.
-func.func @f(%x: tensor<?x4xf32> {fuse.name = "x", fuse.align = 4 : i64, fuse.strides = array<i64: -1, 1>}) -> tensor<?x4xf32>
+func.func @f(%x: tensor<?x4xf32> {fuse.name = "x", fuse.align = 4 : i64, fuse.strides = ["?", 1]}) -> tensor<?x4xf32>
     attributes {fuse.results = "single", fuse.mix_order = "split"} {
   return %x : tensor<?x4xf32>
 }

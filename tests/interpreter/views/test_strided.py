@@ -156,6 +156,34 @@ def test_mixed_layouts_in_one_kernel() -> None:
             np.testing.assert_allclose(actual, wanted, rtol=1e-5)
 
 
+def test_reversed_slices() -> None:
+    x, y = random((6, 8, 10)), random((8, 8))
+
+    def program(x: Any, y: Any) -> Any:
+        merged = mf.reshape(x[:, ::-1, ::-1], (x.shape[0], 80)) + mf.reshape(x[:, ::-1], (x.shape[0], 80))
+        return (
+            merged,
+            x[::-1, :, ::-3] * 2.0,
+            mf.sum(x[:, ::-1] * x, axis=-1),
+            mf.diagonal(y[:, ::-1]) + mf.diagonal(y[::-1, ::-1]),
+            y[::-1] @ y[:, ::-2],
+            mf.permute_dims(x[:, ::-1], (2, 0, 1)) - mf.permute_dims(x, (2, 0, 1)),
+        )
+
+    def expected(x: np.ndarray, y: np.ndarray) -> Any:
+        return (
+            x[:, ::-1, ::-1].reshape(6, 80) + x[:, ::-1].reshape(6, 80),
+            x[::-1, :, ::-3] * 2,
+            (x[:, ::-1] * x).sum(-1),
+            np.diagonal(y[:, ::-1]) + np.diagonal(y[::-1, ::-1]),
+            y[::-1] @ y[:, ::-2],
+            (x[:, ::-1] - x).transpose(2, 0, 1),
+        )
+
+    for actual, wanted in zip(interpreted(program, x, y), expected(x, y), strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_results_go_into_arrays_of_any_strides() -> None:
     fused, x = mf.fuse(lambda x: x * 2.0, target="interpret"), random((6, 8))
     for kind, view in VIEWS.items():

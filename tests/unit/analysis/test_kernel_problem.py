@@ -10,6 +10,7 @@ from mlirfuse.analysis.scheduling.scheduling_problem import kernel_problem
 from mlirfuse.compiler import pipeline
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.support.recent import forget_recent
+from mlirfuse.support.strides import attribute_of
 
 
 def _centred(x: mf.Tensor) -> mf.Tensor:
@@ -43,6 +44,6 @@ def test_a_kernel_that_was_changed_has_another_problem() -> None:
     kernel = _kernel(module)
     before = kernel_problem(kernel)
     with kernel.context:
-        strides = {"fuse.strides": ir.DenseI64ArrayAttr.get([2048, 1])}
+        strides = {"fuse.strides": attribute_of([2048, 1])}
         kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(strides)])
     assert kernel_problem(kernel) != before

@@ -51,9 +51,9 @@ def test_argument_attributes() -> None:
     attributes = [str(a) for a in function.arg_attrs]
     assert attributes == [
         '{fuse.align = 8 : i64, fuse.name = "x"}',
-        '{fuse.align = 16 : i64, fuse.name = "weights", fuse.strides = array<i64: 1, -1>}',
+        '{fuse.align = 16 : i64, fuse.name = "weights", fuse.strides = [1, "?"]}',
         '{fuse.name = "alpha"}',
-        '{fuse.align = 16 : i64, fuse.name = "z", fuse.strides = array<i64: -3, -2, 0>}',
+        '{fuse.align = 16 : i64, fuse.name = "z", fuse.strides = ["packed", "negative", 0]}',
     ]
 
 

@@ -8,8 +8,19 @@ from numpy.lib.stride_tricks import as_strided
 
 from mlirfuse import TensorSpec
 from mlirfuse.api.signature import Extents
+from mlirfuse.compiler.context import make_context
 from mlirfuse.support.dtypes import float32
-from mlirfuse.support.strides import NEGATIVE, PACKED, RUN_TIME, merged, split, split_alignment, view
+from mlirfuse.support.strides import (
+    NEGATIVE,
+    PACKED,
+    RUN_TIME,
+    attribute_of,
+    entries_of,
+    merged,
+    split,
+    split_alignment,
+    view,
+)
 
 SHAPES = [(12,), (3, 4), (4, 3), (2, 2, 3), (1, 12), (12, 1), (2, 1, 6), (2, 6), (6, 2), (1, 3, 1, 4), (2, 3, 2)]
 
@@ -51,6 +62,15 @@ def test_split() -> None:
     assert split([PACKED, RUN_TIME], groups, [16, 2, None]) == [PACKED, PACKED, RUN_TIME]
     assert split([1, RUN_TIME], [[0, 1], [2]], [None, None, 3]) == [PACKED, 1, RUN_TIME]
     assert split([RUN_TIME, 1], groups, [16, 8, 1]) == [RUN_TIME, 1, RUN_TIME]
+    assert split([8, -1], groups, [16, 2, 4]) == [8, -4, -1]
+    assert split([RUN_TIME, -1], groups, [16, 2, None]) == [RUN_TIME, PACKED, -1]
+
+
+def test_the_attribute_has_numbers_and_words() -> None:
+    with make_context():
+        for entries in ([PACKED, NEGATIVE, RUN_TIME], [-4096, -1], [0, 1 << 40]):
+            assert entries_of(attribute_of(entries)) == entries
+        assert str(attribute_of([PACKED, NEGATIVE, RUN_TIME, -8, 1])) == '["packed", "negative", "?", -8, 1]'
 
 
 def test_strides_that_depend_on_an_extent_are_aligned_to_what_is_known() -> None:
@@ -67,6 +87,9 @@ def test_merged() -> None:
     assert merged([8, 1], [[0, 1]], [4, None]) is None
     assert merged([RUN_TIME, 5, 1], [[0, 1, 2]], [4, 1, 1]) == [RUN_TIME]
     assert merged([RUN_TIME, NEGATIVE], [[0, 1]], [1, 1]) == [RUN_TIME]
+    assert merged([-8, -1], [[0, 1]], [4, 8]) == [-1]
+    assert merged([8, -1], [[0, 1]], [4, 8]) is None
+    assert merged([-8, 1], [[0, 1]], [4, 8]) is None
 
 
 @pytest.mark.parametrize(

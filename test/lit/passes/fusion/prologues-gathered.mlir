@@ -35,7 +35,7 @@ func.func private @f_0(%x: tensor<2x8x16xf16> {fuse.align = 16 : i64}, %shift: t
   } -> tensor<2x8x16xf16>
   return %0 : tensor<2x8x16xf16>
 }
-func.func private @f_1(%x: tensor<16x48xf16> {fuse.align = 16 : i64, fuse.strides = array<i64: 16, 1>, fuse.gather = {basis = array<i64: 2, 8, 3, 16>, map = #windows, ranks = array<i64: 2, 2>, source = tensor<2x8x16xf16>}},
+func.func private @f_1(%x: tensor<16x48xf16> {fuse.align = 16 : i64, fuse.strides = [16, 1], fuse.gather = {basis = array<i64: 2, 8, 3, 16>, map = #windows, ranks = array<i64: 2, 2>, source = tensor<2x8x16xf16>}},
                        %w: tensor<32x48xf16> {fuse.align = 16 : i64}) -> tensor<16x32xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
@@ -87,7 +87,7 @@ func.func private @f_0(%x: tensor<2x8x16xf16> {fuse.align = 16 : i64}) -> tensor
   } -> tensor<2x8x16xf16>
   return %0 : tensor<2x8x16xf16>
 }
-func.func private @f_1(%x: tensor<16x48xf16> {fuse.align = 16 : i64, fuse.strides = array<i64: 16, 1>, fuse.gather = {basis = array<i64: 2, 8, 3, 16>, map = #windows, ranks = array<i64: 2, 2>, source = tensor<2x8x16xf16>}},
+func.func private @f_1(%x: tensor<16x48xf16> {fuse.align = 16 : i64, fuse.strides = [16, 1], fuse.gather = {basis = array<i64: 2, 8, 3, 16>, map = #windows, ranks = array<i64: 2, 2>, source = tensor<2x8x16xf16>}},
                        %w: tensor<32x48xf16> {fuse.align = 16 : i64}) -> tensor<16x32xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32

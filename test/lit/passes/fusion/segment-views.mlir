@@ -73,7 +73,7 @@ func.func @no_view(%x: tensor<4x8xf32>) -> tensor<32xf32> {
 // -----
 
 #id = affine_map<(d0) -> (d0)>
-func.func @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> tensor<32xf32> {
+func.func @strided(%x: tensor<4x8xf32> {fuse.strides = ["?", 1]}) -> tensor<32xf32> {
   // expected-error @below {{a reshape of an argument that is not contiguous would need a copy}}
   %0 = tensor.collapse_shape %x [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
   %e = tensor.empty() : tensor<32xf32>
@@ -91,8 +91,8 @@ func.func @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> te
 // The kernel of a split argument gets its strides where they are static; those of a dynamic extent are packed.
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 // CHECK-LABEL: func.func private @heads_0
-// CHECK-SAME: tensor<?x2x4xf16> {fuse.align = 16 : i64, fuse.strides = array<i64: -2, 4, 1>}
-func.func @heads(%x: tensor<?x8xf16> {fuse.strides = array<i64: -2, 1>}, %e: tensor<?x2x4xf16>) -> tensor<?x2x4xf16> {
+// CHECK-SAME: tensor<?x2x4xf16> {fuse.align = 16 : i64, fuse.strides = ["negative", 4, 1]}
+func.func @heads(%x: tensor<?x8xf16> {fuse.strides = ["negative", 1]}, %e: tensor<?x2x4xf16>) -> tensor<?x2x4xf16> {
   %c0 = arith.constant 0 : index
   %m = tensor.dim %x, %c0 : tensor<?x8xf16>
   %0 = tensor.expand_shape %x [[0], [1, 2]] output_shape [%m, 2, 4] : tensor<?x8xf16> into tensor<?x2x4xf16>
@@ -187,7 +187,7 @@ func.func @reads_a_later_view_too(%x: tensor<32x64xf32>, %y: tensor<32x64xf32>, 
 // CHECK-LABEL: func.func @diagonal(
 // CHECK: %[[VIEW:.*]] = linalg.generic
 // CHECK: call @diagonal_0(%[[VIEW]]) : (tensor<3x4xf32>) -> tensor<3x4xf32>
-// CHECK-LABEL: func.func private @diagonal_0(%{{.*}}: tensor<3x4xf32> {fuse.align = 16 : i64, fuse.strides = array<i64: 4, 13>})
+// CHECK-LABEL: func.func private @diagonal_0(%{{.*}}: tensor<3x4xf32> {fuse.align = 16 : i64, fuse.strides = [4, 13]})
 func.func @diagonal(%x: tensor<4x3x4xf32>) -> tensor<3x4xf32> {
   %e = tensor.empty() : tensor<3x4xf32>
   %0 = linalg.generic {indexing_maps = [#diagonal, #id], iterator_types = ["parallel", "parallel"]}
@@ -242,11 +242,31 @@ func.func @only_views(%x: tensor<8x6xf32>) -> (tensor<3x8xf32>, tensor<2x8x6xf32
 
 #line = affine_map<(d0) -> (d0)>
 
+// A reversed slice has strides that are known, and negative.
+// CHECK-LABEL: func.func @reversed(
+// CHECK-LABEL: func.func private @reversed_0(%{{.*}}: tensor<?x16xf32> {fuse.align = 4 : i64, fuse.strides = [16, -1]}
+// CHECK-SAME:    %{{.*}}: tensor<?x16xf32> {fuse.align = 4 : i64, fuse.strides = [-32, -2]}
+#plane = affine_map<(d0, d1) -> (d0, d1)>
+func.func @reversed(%x: tensor<?x16xf32>, %y: tensor<?x32xf32>, %n: index, %last: index, %e: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  %s = tensor.extract_slice %x[0, 15] [%n, 16] [1, -1] : tensor<?x16xf32> to tensor<?x16xf32>
+  %t = tensor.extract_slice %y[%last, 31] [%n, 16] [-1, -2] : tensor<?x32xf32> to tensor<?x16xf32>
+  %0 = linalg.generic {indexing_maps = [#plane, #plane, #plane], iterator_types = ["parallel", "parallel"]} ins(%s, %t : tensor<?x16xf32>, tensor<?x16xf32>) outs(%e : tensor<?x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<?x16xf32>
+  return %0 : tensor<?x16xf32>
+}
+
+// -----
+
+#line = affine_map<(d0) -> (d0)>
+
 // A kernel reads a slice as a strided argument, whose start lowers the alignment.
 // CHECK-LABEL: func.func @sliced(
 // CHECK: %[[S:.*]] = tensor.extract_slice %arg0
 // CHECK: call @sliced_0(%[[S]])
-// CHECK-LABEL: func.func private @sliced_0(%{{.*}}: tensor<10xf32> {fuse.align = 8 : i64, fuse.strides = array<i64: 3>})
+// CHECK-LABEL: func.func private @sliced_0(%{{.*}}: tensor<10xf32> {fuse.align = 8 : i64, fuse.strides = [3]})
 func.func @sliced(%x: tensor<40xf32>) -> tensor<10xf32> {
   %s = tensor.extract_slice %x[2] [10] [3] : tensor<40xf32> to tensor<10xf32>
   %e = tensor.empty() : tensor<10xf32>

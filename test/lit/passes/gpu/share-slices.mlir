@@ -26,8 +26,8 @@ func.func @pairs(%x: tensor<4x?x64xf32> {fuse.align = 16 : i64}) -> tensor<?x32x
   return %2 : tensor<?x32xf32>
 }
 func.func private @add_kernel(
-    %a: memref<?x32xf32, strided<[64, 2]>> {fuse.align = 16 : i64, fuse.strides = array<i64: 64, 2>},
-    %b: memref<?x32xf32, strided<[64, 2]>> {fuse.align = 4 : i64, fuse.strides = array<i64: 64, 2>},
+    %a: memref<?x32xf32, strided<[64, 2]>> {fuse.align = 16 : i64, fuse.strides = [64, 2]},
+    %b: memref<?x32xf32, strided<[64, 2]>> {fuse.align = 4 : i64, fuse.strides = [64, 2]},
     %y: memref<?x32xf32>) attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
@@ -56,8 +56,8 @@ func.func @halves(%x: tensor<8x64xf32>) -> tensor<8x32xf32> {
   %0 = call @halves_0(%a, %b) : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
   return %0 : tensor<8x32xf32>
 }
-func.func private @halves_kernel(%a: memref<8x32xf32, strided<[64, 1]>> {fuse.strides = array<i64: 64, 1>},
-    %b: memref<8x32xf32, strided<[64, 1]>> {fuse.strides = array<i64: 64, 1>}, %y: memref<8x32xf32>)
+func.func private @halves_kernel(%a: memref<8x32xf32, strided<[64, 1]>> {fuse.strides = [64, 1]},
+    %b: memref<8x32xf32, strided<[64, 1]>> {fuse.strides = [64, 1]}, %y: memref<8x32xf32>)
     attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
@@ -91,8 +91,8 @@ func.func @corners(%x: tensor<?x4xf32>) -> tensor<?x2xf32> {
   %0 = call @corners_0(%a, %b) : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
   return %0 : tensor<?x2xf32>
 }
-func.func private @corners_kernel(%a: memref<?x2xf32, strided<[4, 1]>> {fuse.strides = array<i64: 4, 1>},
-    %b: memref<?x2xf32, strided<[4, 1]>> {fuse.strides = array<i64: 4, 1>}, %y: memref<?x2xf32>)
+func.func private @corners_kernel(%a: memref<?x2xf32, strided<[4, 1]>> {fuse.strides = [4, 1]},
+    %b: memref<?x2xf32, strided<[4, 1]>> {fuse.strides = [4, 1]}, %y: memref<?x2xf32>)
     attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
@@ -123,8 +123,8 @@ func.func @two(%x: tensor<8x64xf32>, %z: tensor<8x64xf32>) -> (tensor<8x32xf32>,
   %1 = call @two_0(%a, %c) : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
   return %0, %1 : tensor<8x32xf32>, tensor<8x32xf32>
 }
-func.func private @two_kernel(%a: memref<8x32xf32, strided<[64, 2]>> {fuse.strides = array<i64: 64, 2>},
-    %b: memref<8x32xf32, strided<[64, 2]>> {fuse.strides = array<i64: 64, 2>}, %y: memref<8x32xf32>)
+func.func private @two_kernel(%a: memref<8x32xf32, strided<[64, 2]>> {fuse.strides = [64, 2]},
+    %b: memref<8x32xf32, strided<[64, 2]>> {fuse.strides = [64, 2]}, %y: memref<8x32xf32>)
     attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32

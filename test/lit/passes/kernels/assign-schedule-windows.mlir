@@ -8,7 +8,7 @@
 // CHECK-LABEL: func.func private @slides
 // CHECK-SAME: repeats = array<i64: 1, {{[2-9]|1[0-9]}}, 1, 5>
 // CHECK-SAME: persistent_loop = {{{.*}}consecutive = true, dims = array<i64: 0, 1>
-func.func private @slides(%dy: tensor<256x1024x96xf16>, %x: tensor<256x1024x96x5x1xf16> {fuse.align = 16 : i64, fuse.gather = {basis = array<i64: 256, 1024, 96, 5, 1>, map = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1 + d3 - 2, d2 + d4)>, ranks = array<i64: 1, 1, 1, 1, 1>, source = tensor<256x1024x96xf16>}, fuse.strides = array<i64: 96, 96, 1, 96, 96>}) -> tensor<96x5x1xf32> attributes {fuse.kernel} {
+func.func private @slides(%dy: tensor<256x1024x96xf16>, %x: tensor<256x1024x96x5x1xf16> {fuse.align = 16 : i64, fuse.gather = {basis = array<i64: 256, 1024, 96, 5, 1>, map = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1 + d3 - 2, d2 + d4)>, ranks = array<i64: 1, 1, 1, 1, 1>, source = tensor<256x1024x96xf16>}, fuse.strides = [96, 96, 1, 96, 96]}) -> tensor<96x5x1xf32> attributes {fuse.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<96x5x1xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<96x5x1xf32>) -> tensor<96x5x1xf32>

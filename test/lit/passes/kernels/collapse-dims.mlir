@@ -133,7 +133,7 @@ func.func private @sum(%x: tensor<?x8xf32>) -> tensor<?xf32> attributes {fuse.ke
   return %0 : tensor<?xf32>
 }
 // expected-remark @below {{no neighbouring dimensions can be merged}}
-func.func private @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+func.func private @strided(%x: tensor<4x8xf32> {fuse.strides = ["?", 1]}) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<4x8xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
        ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
@@ -278,7 +278,7 @@ func.func private @partly(%x: tensor<?x?x64xf32> {fuse.extent_hints = array<i64:
 // CHECK: %[[X:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0, 1], [2]] : tensor<?x?x8xf32> into tensor<?x8xf32>
 // CHECK: call @halves_0(%[[X]])
 // CHECK-LABEL: func.func private @halves_0
-// CHECK-SAME: tensor<?x8xf32> {fuse.strides = array<i64: 16, 1>}
+// CHECK-SAME: tensor<?x8xf32> {fuse.strides = [16, 1]}
 func.func @halves(%x: tensor<?x?x16xf32>) -> tensor<?x?x8xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -288,7 +288,7 @@ func.func @halves(%x: tensor<?x?x16xf32>) -> tensor<?x?x8xf32> {
   %0 = call @halves_0(%half) : (tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
   return %0 : tensor<?x?x8xf32>
 }
-func.func private @halves_0(%x: tensor<?x?x8xf32> {fuse.strides = array<i64: -3, 16, 1>}) -> tensor<?x?x8xf32>
+func.func private @halves_0(%x: tensor<?x?x8xf32> {fuse.strides = ["packed", 16, 1]}) -> tensor<?x?x8xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -35,7 +35,7 @@ func.func private @f_0(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>) -> tens
   return %0 : tensor<4x72x16xf16>
 }
 func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<i64: 2, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}) -> tensor<2x11x12x16xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}) -> tensor<2x11x12x16xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<2x11x12x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -46,7 +46,7 @@ func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<
   return %0 : tensor<2x11x12x16xf16>
 }
 func.func private @f_2(%v: tensor<1x11x12x16xf16> {fuse.gather = {basis = array<i64: 1, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}) -> tensor<1x11x12x16xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}) -> tensor<1x11x12x16xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<1x11x12x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}

@@ -14,7 +14,7 @@
 // CHECK-NEXT: %[[Y:.*]] = call @f_0(%[[X]], %[[W]], %[[B]], %[[V]]) : {{.*}} -> tensor<2x11x12x16xf16>
 // CHECK-NEXT: return %[[Y]]
 // CHECK-LABEL: func.func private @f_0(
-// CHECK-SAME: %[[BIAS:[a-z0-9]+]]: tensor<16xf16>{{.*}}, %[[OLD:[a-z0-9]+]]: tensor<4x72x16xf16> {fuse.gather = {{.*}}source = tensor<2x11x12x16xf16>{{.*}}fuse.strides = array<i64: 16, 16, 1>
+// CHECK-SAME: %[[BIAS:[a-z0-9]+]]: tensor<16xf16>{{.*}}, %[[OLD:[a-z0-9]+]]: tensor<4x72x16xf16> {fuse.gather = {{.*}}source = tensor<2x11x12x16xf16>{{.*}}fuse.strides = [16, 16, 1]
 // CHECK: %[[P:.*]] = linalg.generic {{.*}} ["parallel", "parallel", "parallel", "reduction"]
 // CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[P]], %[[BIAS]], %[[OLD]] : tensor<4x72x16xf16>, tensor<16xf16>, tensor<4x72x16xf16>)
 // CHECK: %[[D:.*]] = "fuse.scatter"(%[[S]]) {basis = array<i64: 2, 2, 2, 6, 6, 16>, map = #[[POSITIONS]], ranks = array<i64: 2, 3, 1>, sources = array<i64>}
@@ -44,7 +44,7 @@ func.func private @f_0(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>) -> tens
   return %0 : tensor<4x72x16xf16>
 }
 func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<i64: 2, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}, %b: tensor<16xf16>, %r: tensor<2x11x12x16xf16>) -> tensor<2x11x12x16xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}, %b: tensor<16xf16>, %r: tensor<2x11x12x16xf16>) -> tensor<2x11x12x16xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<2x11x12x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #n, #i, #i], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -102,7 +102,7 @@ func.func private @f_0(%x: tensor<36x32xf16>, %w: tensor<32x16xf16>) -> tensor<3
   return %0 : tensor<36x16xf16>
 }
 func.func private @f_1(%v: tensor<71x16xf16> {fuse.gather = {basis = array<i64: 71, 16>, ranks = array<i64: 1, 1>, source = tensor<36x1x16xf16>,
-    map = affine_map<(h, c) -> (h floordiv 2, h mod 2, c)>}, fuse.strides = array<i64: 16, 1>}, %r: tensor<71x16xf16>) -> tensor<71x16xf16>
+    map = affine_map<(h, c) -> (h floordiv 2, h mod 2, c)>}, fuse.strides = [16, 1]}, %r: tensor<71x16xf16>) -> tensor<71x16xf16>
     attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<71x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = ["parallel", "parallel"]}
@@ -148,7 +148,7 @@ func.func private @f_0(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>) -> tens
   return %0 : tensor<4x72x16xf16>
 }
 func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<i64: 2, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}) -> tensor<2x11x12x16xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}) -> tensor<2x11x12x16xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<2x11x12x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -172,7 +172,7 @@ func.func @argument(%x: tensor<2x2x2x6x6x16xf16>) -> tensor<2x11x12x16xf16> {
   return %3 : tensor<2x11x12x16xf16>
 }
 func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<i64: 2, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}) -> tensor<2x11x12x16xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}) -> tensor<2x11x12x16xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<2x11x12x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -218,7 +218,7 @@ func.func private @f_0(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>) -> tens
   return %0 : tensor<4x72x16xf16>
 }
 func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<i64: 2, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}) -> tensor<2x11x12x16xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}) -> tensor<2x11x12x16xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<2x11x12x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -229,7 +229,7 @@ func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<
   return %0 : tensor<2x11x12x16xf16>
 }
 func.func private @f_2(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<i64: 2, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}) -> tensor<2x11x12x16xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}) -> tensor<2x11x12x16xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<2x11x12x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -272,7 +272,7 @@ func.func private @f_0(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>) -> tens
   return %0 : tensor<4x72x16xf16>
 }
 func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<i64: 2, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}) -> tensor<2x11x12x16xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}) -> tensor<2x11x12x16xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<2x11x12x16xf16>
   %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -316,7 +316,7 @@ func.func private @f_0(%x: tensor<4x72x32xf16>, %w: tensor<4x32x16xf16>) -> tens
   return %0 : tensor<4x72x16xf16>
 }
 func.func private @f_1(%v: tensor<2x11x12x16xf16> {fuse.gather = {basis = array<i64: 2, 11, 12, 16>, ranks = array<i64: 1, 1, 1, 1>, source = tensor<2x2x2x6x6x16xf16>,
-    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = array<i64: 16, 16, 16, 1>}) -> tensor<2x11x12xf16>
+    map = affine_map<(n, h, w, c) -> (h mod 2, w mod 2, n, h floordiv 2, w floordiv 2, c)>}, fuse.strides = [16, 16, 16, 1]}) -> tensor<2x11x12xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f16
   %i = tensor.empty() : tensor<2x11x12xf16>
@@ -362,7 +362,7 @@ func.func private @f_0(%x: tensor<4x72x32xf16>, %w: tensor<4x32x4xf16>) -> tenso
   return %0 : tensor<4x72x4xf16>
 }
 func.func private @f_1(%v: tensor<4x72x3xf16> {fuse.gather = {basis = array<i64: 4, 72, 3>, ranks = array<i64: 1, 1, 1>,
-    source = tensor<4x72x4xf16>, map = affine_map<(b, m, c) -> (b, m, c)>}, fuse.strides = array<i64: 3, 3, 1>}) -> tensor<4x72x3xf16>
+    source = tensor<4x72x4xf16>, map = affine_map<(b, m, c) -> (b, m, c)>}, fuse.strides = [3, 3, 1]}) -> tensor<4x72x3xf16>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<4x72x3xf16>
   %0 = linalg.generic {indexing_maps = [#j, #j], iterator_types = ["parallel", "parallel", "parallel"]}

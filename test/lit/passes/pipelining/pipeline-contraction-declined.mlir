@@ -70,7 +70,7 @@ func.func @unaligned(%A: memref<512x128xf16> {fuse.align = 8 : i64}, %B: memref<
 #c = affine_map<(m, n, k) -> (m, n)>
 // CHECK-LABEL: func.func @reversed
 // CHECK-NOT: fuse.warp_roles
-func.func @reversed(%A: memref<512x128xf16, strided<[?, 1]>> {fuse.align = 16 : i64, fuse.strides = array<i64: -2, 1>}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+func.func @reversed(%A: memref<512x128xf16, strided<[?, 1]>> {fuse.align = 16 : i64, fuse.strides = ["negative", 1]}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index

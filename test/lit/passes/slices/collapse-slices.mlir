@@ -60,7 +60,7 @@ func.func @others(%x: tensor<8x4x64xf32>) -> (tensor<8x1x64xf32>, tensor<8x4x1xf
 // CHECK-LABEL: func.func @strided(
 // CHECK-NOT: collapse_shape
 // expected-remark @below {{no slice has single indices of several axes}}
-func.func @strided(%a: tensor<8x3x3xf32> {fuse.strides = array<i64: 9, 1, 3>}) -> tensor<8x1x1xf32> {
+func.func @strided(%a: tensor<8x3x3xf32> {fuse.strides = [9, 1, 3]}) -> tensor<8x1x1xf32> {
   %x = tensor.extract_slice %a[0, 0, 1] [8, 1, 1] [1, 1, 1] : tensor<8x3x3xf32> to tensor<8x1x1xf32>
   return %x : tensor<8x1x1xf32>
 }

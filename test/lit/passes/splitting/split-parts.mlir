@@ -206,7 +206,7 @@ func.func @gathered(%x: tensor<4x8x16xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 // expected-remark @below {{gathered_0_parts reduces dimension 0 in 4 parts}}
-func.func private @gathered_0(%x: tensor<4x8x16xf32> {fuse.gather = {basis = array<i64: 4, 8, 16>, map = #wrapped, ranks = array<i64: 1, 1, 1>, source = tensor<4x8x16xf32>}, fuse.strides = array<i64: 3, 3, 3>}) -> tensor<8xf32> attributes {fuse.kernel} {
+func.func private @gathered_0(%x: tensor<4x8x16xf32> {fuse.gather = {basis = array<i64: 4, 8, 16>, map = #wrapped, ranks = array<i64: 1, 1, 1>, source = tensor<4x8x16xf32>}, fuse.strides = [3, 3, 3]}) -> tensor<8xf32> attributes {fuse.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<8xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>

@@ -71,7 +71,7 @@ func.func private @f_0(%x: tensor<?x80xbf16>, %w: tensor<64x80xbf16>, %b: tensor
 // CHECK: vector.transfer_read {{.*}}permutation_map = #[[SWAP]]} : memref<5x8x64xf32, strided<[512, 1, 8]>>, vector<1x16x8xf32>
 // CHECK: vector.transfer_read {{.*}} : memref<64x32xf32>, vector<16x32xf32>
 // CHECK: vector.contract {indexing_maps = [#[[BKM]], #[[KN]], #[[BMN]]]{{.*}} into vector<1x8x32xf32>
-func.func private @batch_0(%x: tensor<5x8x64xf32> {fuse.strides = array<i64: 512, 1, 8>}, %w: tensor<64x32xf32>) -> tensor<5x8x32xf32>
+func.func private @batch_0(%x: tensor<5x8x64xf32> {fuse.strides = [512, 1, 8]}, %w: tensor<64x32xf32>) -> tensor<5x8x32xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = #schedule} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<5x8x32xf32>

@@ -11,7 +11,7 @@
 // CHECK-NOT: linalg.generic
 // CHECK: tensor.collapse_shape %[[COPY]]
 // CHECK: tensor.collapse_shape %[[COPY]]
-func.func @rows(%x: tensor<?x8xf32> {fuse.name = "x", fuse.strides = array<i64: -1, 1>}, %e: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+func.func @rows(%x: tensor<?x8xf32> {fuse.name = "x", fuse.strides = ["?", 1]}, %e: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
   // expected-remark @below {{copies x: a reshape of it may be no view}}
   %0 = tensor.collapse_shape %x [[0, 1]] : tensor<?x8xf32> into tensor<?xf32>
   %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%0 : tensor<?xf32>) outs(%e : tensor<?xf32>) {
@@ -38,7 +38,7 @@ func.func @rows(%x: tensor<?x8xf32> {fuse.name = "x", fuse.strides = array<i64: 
 // CHECK-SAME: fuse.copied = -1
 // CHECK: tensor.collapse_shape %[[COPY]]
 // CHECK: return
-func.func @returned(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> tensor<2x16xf32> {
+func.func @returned(%x: tensor<4x8xf32> {fuse.strides = ["?", 1]}) -> tensor<2x16xf32> {
   // expected-remark @below {{copies argument 0: a reshape of it may be no view}}
   %0 = tensor.collapse_shape %x [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
   %1 = tensor.expand_shape %0 [[0, 1]] output_shape [2, 16] : tensor<32xf32> into tensor<2x16xf32>
@@ -55,7 +55,7 @@ func.func @returned(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> t
 // CHECK-NEXT: tensor.collapse_shape
 // CHECK-NEXT: linalg.generic
 // CHECK-NOT: linalg.generic
-func.func @views(%x: tensor<3x4x8xf32> {fuse.strides = array<i64: -3, -2, 1>}, %e: tensor<12x2x4xf32>) -> tensor<12x2x4xf32> {
+func.func @views(%x: tensor<3x4x8xf32> {fuse.strides = ["packed", "negative", 1]}, %e: tensor<12x2x4xf32>) -> tensor<12x2x4xf32> {
   %0 = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [3, 4, 2, 4] : tensor<3x4x8xf32> into tensor<3x4x2x4xf32>
   %1 = tensor.collapse_shape %0 [[0, 1], [2], [3]] : tensor<3x4x2x4xf32> into tensor<12x2x4xf32>
   %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%1 : tensor<12x2x4xf32>) outs(%e : tensor<12x2x4xf32>) {
