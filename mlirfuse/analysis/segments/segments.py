@@ -10,8 +10,9 @@ the chip. Ops join greedily in program order; a segment takes an op when
 - all other reductions reduce the same dimensions (those over different ones are `fuse-mix-order-reduction`'s),
 - a reduction over a dynamic extent, which takes the whole grid, feeds nothing that would need a second pass.
 
-Segments run in order, so an op may join only a segment that does not run before one of its producers. Segments that
-an op reads from become one where they and the op fit together, and nothing in between needs the earlier one. In the end
+Segments run in order, so an op may join only a segment that does not run before one of its producers. Reductions that
+an op waits for may run before the segment that has the rest of what it reads (`awaited.py`). Segments that an op reads
+from become one where they and the op fit together, and nothing in between needs the earlier one. In the end
 so do elementwise segments that read the same data of the whole space, which one kernel reads once.
 
 Where fusion is off (`fuse.operation`), only ops that one call of the user made share a segment.
@@ -31,6 +32,7 @@ from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, sp
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, is_unit_reshape, structure_of
 from mlirfuse.analysis.memory.host_views import RESHAPES as RESHAPES
 from mlirfuse.analysis.memory.host_views import is_diagonal, is_host_view, layout_of, rearranged_axes, view_layout
+from mlirfuse.analysis.segments.awaited import Awaited, Places, shared_bytes, size
 from mlirfuse.analysis.segments.incremental_space import IncrementalSpace
 from mlirfuse.analysis.segments.operations import separated
 from mlirfuse.dialect.gathered_view import DEFINITION
@@ -152,7 +154,8 @@ class _Planner:
             if structure is not None:
                 self.structures[op] = structure
                 self._join_producers(structure)
-                self._assign(structure)
+                if not self._run_before(structure):
+                    self._assign(structure)
         self._join_readers()
         return Segmentation(self.segments, self.declined)
 
@@ -253,20 +256,74 @@ class _Planner:
 
     def _merge(self, first: int, last: int) -> None:
         """Moves the ops of segment `first` into segment `last`, in program order, and removes segment `first`."""
-        merged = self._merged_ops(first, last)
+        self.segments[last] = self._segment(self._merged_ops(first, last))
         self.segments.pop(first)
-        self.segments[last - 1] = self._segment(merged)
-        for op in self.segments[last - 1].ops:
-            for result in op.results:
-                self.segment_of[result] = last
-                self.in_memory_from[result] = last + 1
-        self.segment_of = {value: index - (index > first) for value, index in self.segment_of.items()}
+        self._number()
+
+    def _number(self) -> None:
+        """Records where values are computed once segments stand in another order."""
+        self.segment_of = {
+            result: n for n, segment in enumerate(self.segments) for op in segment.ops for result in op.results
+        }
         moved, self.in_memory_from = self.in_memory_from, {}
-        for value, index in moved.items():  # in program order: a view stands behind what it is a view of
-            source = None if value in self.segment_of else value.owner.operation.operands[0]
-            self.in_memory_from[value] = (
-                index - (index > first) if source is None else self.in_memory_from.get(source, 0)
-            )
+        for value in moved:  # in program order: a view stands behind what it is a view of
+            of = self.segment_of.get(value)
+            source = 0 if of is not None else self.in_memory_from.get(value.owner.operation.operands[0], 0)
+            self.in_memory_from[value] = source if of is None else of + 1
+
+    def _run_before(self, structure: OpStructure) -> bool:
+        """Lets what an op waits for run before a segment with a value of the whole space that the op reads, and adds
+        the op to it: the number of masked elements, that gradients are divided by, comes before the losses.
+
+        What is waited for is apart then from other ops of its segment, which may read again what both read.
+        """
+        places = Places(self.structures, self.segment_of, self.in_memory_from)
+        for n in reversed(range(self._first_possible(structure))):
+            saved = self._whole_bytes(structure, n)
+            if not saved or separated(self.segments[n].ops[:1], [structure.op]):
+                continue
+            awaited = places.awaited(structure, n)
+            if awaited is None or not awaited.before:
+                continue
+            groups, cost = self._reordered(structure, n, awaited)
+            if cost < saved and self._are_kernels(groups):
+                self.segments[max(0, n - 1) :] = map(self._segment, groups)
+                self._record(structure.op, n)
+                self._number()
+                return True
+        return False
+
+    def _whole_bytes(self, structure: OpStructure, index: int) -> int:
+        """Bytes of values along all of a segment's space that the segment has, and an op reads."""
+        space = self.segments[index].space
+        whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+        return sum(size(o) for o in structure.operands if whole <= {*(space.axes.get(o) or ())})
+
+    def _reordered(self, structure: OpStructure, index: int, awaited: Awaited) -> tuple[list[list[ir.Operation]], int]:
+        """The ops of segments from the one in front of a segment on, once this runs behind what an op waits for and has
+        the op; and the bytes that more than one of them then reads.
+        """
+        early, left, cost = [segment.ops for segment in self.segments[:index][-1:]], list[list[ir.Operation]](), 0
+        for segment in self.segments[index + 1 :]:
+            first = [op for op in segment.ops if op in awaited.before]
+            rest = [op for op in segment.ops if op not in awaited.before | awaited.beside]
+            cost += self._shared_bytes(first, rest)
+            left += [rest] if rest else []
+            together = [*early[-1], *first] if early and self._shared_bytes(early[-1], first) else []
+            if together and self._are_kernels([together]):
+                early[-1] = together
+            elif first:
+                early.append(first)
+        joined = sorted([*self.segments[index].ops, *awaited.beside, structure.op], key=self.order.__getitem__)
+        return [*early, joined, *left], cost
+
+    def _shared_bytes(self, first: Sequence[ir.Operation], second: Sequence[ir.Operation]) -> int:
+        return shared_bytes(*([self.structures[op] for op in ops] for ops in (first, second)))
+
+    def _are_kernels(self, groups: Sequence[Sequence[ir.Operation]]) -> bool:
+        """Whether each of several groups of ops, in program order, fits into one kernel."""
+        spaces = (joint_space([self.structures[op] for op in ops]) for ops in groups)
+        return not any(isinstance(space, Conflict) for space in spaces)
 
     def _assign(self, structure: OpStructure) -> None:
         op = structure.op
