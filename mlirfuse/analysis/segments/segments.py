@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.contractions.contraction import contraction_in, products_of
 from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
@@ -275,7 +275,8 @@ class _Planner:
         """Lets what an op waits for run before a segment with a value of the whole space that the op reads, and adds
         the op to it: the number of masked elements, that gradients are divided by, comes before the losses.
 
-        What is waited for is apart then from other ops of its segment, which may read again what both read.
+        What is waited for is apart then from other ops of its segment, which may read again what both read. Products
+        stay where they are: other passes give them what is read with them.
         """
         places = Places(self.structures, self.segment_of, self.in_memory_from)
         for n in reversed(range(self._first_possible(structure))):
@@ -283,7 +284,7 @@ class _Planner:
             if not saved or separated(self.segments[n].ops[:1], [structure.op]):
                 continue
             awaited = places.awaited(structure, n)
-            if awaited is None or not awaited.before:
+            if awaited is None or not awaited.before or self._multiply([*self.segments[n].ops, *awaited.before]):
                 continue
             groups, cost = self._reordered(structure, n, awaited)
             if cost < saved and self._are_kernels(groups):
@@ -292,6 +293,10 @@ class _Planner:
                 self._number()
                 return True
         return False
+
+    def _multiply(self, ops: Sequence[ir.Operation]) -> bool:
+        """Whether one of some ops sums up products."""
+        return any(products_of(self.structures[op]) for op in ops)
 
     def _whole_bytes(self, structure: OpStructure, index: int) -> int:
         """Bytes of values along all of a segment's space that the segment has, and an op reads."""
