@@ -41,7 +41,7 @@ class Step:
 
 class GatheredOps:
     """Elements of values at gathered places: of an op's result by that op on elements of its operands, as far as ops
-    are elementwise.
+    are elementwise, or are asked for.
 
     Slices, reshapes, and gathered views are followed to what they are of. Everything else is viewed itself, and so is
     what a gathered view leaves, which has zeros around. Elements at places that the view asked for leaves are any: of
@@ -49,10 +49,12 @@ class GatheredOps:
 
     Args:
         kept: values that are in memory anyway, and viewed themselves.
+        reduced: results of reductions (`reduction_of`) that are made of gathered elements too.
     """
 
-    def __init__(self, kept: Collection[ir.Value] = ()):
+    def __init__(self, kept: Collection[ir.Value] = (), reduced: Collection[ir.Value] = ()):
         self.kept = kept
+        self.reduced = reduced
 
     def step(self, value: ir.Value) -> Step | None:
         """How a value is made, where its elements are made of elements of others; None where it is viewed itself."""
@@ -70,7 +72,7 @@ class GatheredOps:
         elif op.name in RESHAPES:
             follows = None not in (*extents_of(value), *extents_of(op.operands[0]))
         else:
-            structure = _elementwise(op)
+            structure = reduction_of(op) if value in self.reduced else _elementwise(op)
             if structure is None or (is_host_view(op) and self.step(op.operands[0]) is None):
                 return None
             return Step(value, op, structure)
@@ -80,6 +82,15 @@ class GatheredOps:
         """How elements of a value are made from what is viewed, and what is viewed: as often as an element is made of
         different ones of it.
         """
+        for found, _ in self._places(value, gather):
+            yield found
+
+    def viewed(self, value: ir.Value, gather: Gather) -> set[tuple[ir.Value, Gather]]:
+        """What is viewed for elements of a value, and the places in it."""
+        return {(found, places) for found, places in self._places(value, gather) if not isinstance(found, Step)}
+
+    def _places(self, value: ir.Value, gather: Gather) -> Iterator[tuple[Step | ir.Value, Gather]]:
+        """The steps, and the places of each in its value."""
         open_, seen = [(value, gather)], set[tuple[ir.Value, Gather]]()
         while open_:
             value, gather = open_.pop()
@@ -88,11 +99,11 @@ class GatheredOps:
             seen.add((value, gather))
             found = self.step(value)
             if found is None:
-                yield value
+                yield value, gather
             elif _has_zeros_around(value):
-                yield found.op.operands[0]
+                yield found.op.operands[0], gather_of(found.op.attributes).selected(gather)
             else:
-                yield found
+                yield found, gather
                 open_ += _sources(found, gather)
 
     def of(self, value: ir.Value, gather: Gather) -> ir.Value:
@@ -130,17 +141,42 @@ def _sources(found: Step, gather: Gather) -> list[tuple[ir.Value, Gather]]:
     return [(op.operands[0], _before(op, gather))]
 
 
+def _over_loops(structure: OpStructure, gather: Gather) -> Gather:
+    """The places along each loop of an op, by those in its result; loops that reduce are dimensions behind these."""
+    count = len(gather.shape)
+    summed = {loop: count + n for n, loop in enumerate(structure.reduction_loops)}
+    axes = list(structure.result_axes[0])
+    places = [
+        ir.AffineExpr.get_dim(summed[loop]) if loop in summed else gather.map.results[axes.index(loop)]
+        for loop in range(structure.loop_count)
+    ]
+    extents = tuple((_extent(structure, loop),) for loop in summed)
+    return Gather((*gather.basis, *extents), ir.AffineMap.get(count + len(summed), 0, places))
+
+
+def _extent(structure: OpStructure, loop: int) -> int:
+    """The extent of a loop along which operands are read."""
+    read = zip(structure.operand_axes, structure.operand_extents, strict=True)
+    pairs = ((own, extent) for axes, extents in read for own, extent in zip(axes or (), extents, strict=False))
+    return next(extent for own, extent in pairs if own == loop and extent is not None)
+
+
 def _computed(structure: OpStructure, gathered: Sequence[ir.Value], gather: Gather) -> ir.Value:
     """An op with the body and the attributes of another one, on gathered elements of those operands that have axes."""
     reads, known, rest = _reads(structure, gather), _known_checks(structure, gather), list(gathered)
     inputs = [read.value if read.gather is None else rest.pop(0) for read in reads.values()]
-    op, rank = structure.op, len(gather.shape)
-    maps = [*(projection(rank, read.loops) for read in reads.values()), projection(rank, list(range(rank)))]
-    kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank)
+    op, count = structure.op, len(gather.shape)
+    rank = count + len(structure.reduction_loops)
+    maps = [*(projection(rank, read.loops) for read in reads.values()), projection(rank, list(range(count)))]
+    names = ["parallel"] * count + ["reduction"] * len(structure.reduction_loops)
+    kinds = ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{name}>") for name in names])
     own = op.regions[0].blocks[0]
     arguments = [*(own.arguments[number] for number in reads), own.arguments[-1]]
     with op.location:
         init = tensor.EmptyOp(list(gather.shape), ir.RankedTensorType(op.results[0].type).element_type).result
+        start = defining_op(structure.operands[-1])
+        if structure.reduction_loops and start is not None:  # a fill, of the number that sums start with
+            init = linalg.fill(start.operands[0], outs=[init])
         new = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(maps), kinds)
     types = [argument.type for argument in arguments]
     block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
@@ -189,6 +225,7 @@ def _read(structure: OpStructure, number: int, gather: Gather) -> _Read:
     operand, axes = structure.operands[number], structure.operand_axes[number]
     if not axes:
         return _Read(operand, None, ())
+    gather = _over_loops(structure, gather)
     rank, nothing = len(gather.shape), ir.AffineExpr.get_constant(0)
     chosen = [nothing if axis is None else gather.map.results[axis] for axis in axes]
     loops = sorted(frozenset[int]().union(*map(used_dims, chosen))) or list(range(rank))[-1:]
@@ -291,6 +328,23 @@ def _elementwise(op: ir.Operation) -> OpStructure | None:
     if list(structure.result_axes[0]) != list(range(structure.loop_count)):
         return None
     if any(axes is None for axes in structure.operand_axes[:-1]) or None in extents_of(op.results[0]):
+        return None
+    operations = list(op.regions[0].blocks[0].operations)
+    return None if any(inner.operation.name == "linalg.index" for inner in operations) else structure
+
+
+def reduction_of(op: ir.Operation) -> OpStructure | None:
+    """The loops of an op that reduces a tensor of static extents along some of its axes; None for another op."""
+    if op.name != "linalg.generic" or len(op.results) != 1 or None in extents_of(op.results[0]):
+        return None
+    structure, start = structure_of(op), defining_op(op.operands[len(op.operands) - 1])
+    if structure is None or not structure.reduction_loops or start is None or start.name != "linalg.fill":
+        return None
+    kept = [loop for loop in range(structure.loop_count) if loop not in structure.reduction_loops]
+    read = [axes for axes in structure.operand_axes[:-1] if axes is not None]
+    if list(structure.result_axes[0]) != kept or len(read) != len(structure.operand_axes) - 1:
+        return None
+    if not set(range(structure.loop_count)) <= {loop for axes in read for loop in axes}:
         return None
     operations = list(op.regions[0].blocks[0].operations)
     return None if any(inner.operation.name == "linalg.index" for inner in operations) else structure

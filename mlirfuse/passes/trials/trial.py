@@ -27,6 +27,7 @@ from mlirfuse.passes.fusion.recompute import FuseRecompute
 from mlirfuse.passes.fusion.segment import FuseSegment
 from mlirfuse.passes.fusion.shared_operands import FuseSharedOperands
 from mlirfuse.passes.gathers.compose_gathers import FuseComposeGathers
+from mlirfuse.passes.gathers.gather_reductions import FuseGatherReductions
 from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passes.kernels.scatter_parts import FuseScatterParts
 from mlirfuse.passes.kernels.scatter_results import FuseScatterResults
@@ -44,6 +45,7 @@ Rewrite = Callable[[dict[ir.Operation, ir.Operation]], None]
 
 FUSION: tuple[Pass, ...] = (
     FuseComposeGathers(),
+    FuseGatherReductions(),
     FuseCopyReshaped(),
     FuseSegment(),
     FuseHintExtents(),

@@ -12,7 +12,7 @@ from mlir.dialects import linalg, tensor
 from mlirfuse.analysis.kernels import body, functions
 from mlirfuse.analysis.loops.factors import DYNAMIC, DimFactors, Factors
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
-from mlirfuse.analysis.memory.host_views import RESHAPES, viewed
+from mlirfuse.analysis.memory.host_views import RESHAPES, layout_of, view_layout, viewed
 from mlirfuse.dialect.attributes import KERNEL
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, erase_dead, ops_named
@@ -142,8 +142,12 @@ def _below(value: ir.Value, ops: set[ir.Operation], before: list[ir.Operation]) 
 
 
 def _computes(op: ir.Operation) -> bool:
-    """Whether an op, or one that reads its result, does more than to give elements other coordinates."""
+    """Whether an op, or one that reads its result, does more than to give elements other coordinates: it computes, or
+    is a reshape that takes a copy, as of what is transposed.
+    """
     if op.name != "linalg.transpose" and op.name not in RESHAPES:
+        return True
+    if op.name in RESHAPES and view_layout(op, layout_of(op.operands[0])) is None:
         return True
     return any(
         use.owner.operation.name != "func.return" and _computes(use.owner.operation) for use in op.results[0].uses

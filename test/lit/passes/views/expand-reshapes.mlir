@@ -177,3 +177,47 @@ func.func @heads(%x: tensor<32x8xf16>, %w: tensor<8x64xf16>, %init: tensor<32x64
   } -> tensor<32x4x16xf16>
   return %z : tensor<32x4x16xf16>
 }
+
+// -----
+
+#plane = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// What windows are copied of is computed over the windows, as a copy follows of what is transposed.
+// CHECK-LABEL: func.func @windows(
+// CHECK:       %[[X:.*]] = tensor.expand_shape %arg0 {{\[\[}}0, 1], [2, 3], [4]] output_shape [2, 4, 3, 4, 16]
+// CHECK:       linalg.generic {{.*}} ins(%[[X]] : tensor<2x4x3x4x16xf32>)
+func.func @windows(%x: tensor<8x12x16xf32>) -> tensor<6x16x16xf32> {
+  %e = tensor.empty() : tensor<8x12x16xf32>
+  %y = linalg.generic {indexing_maps = [#plane, #plane], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<8x12x16xf32>) outs(%e : tensor<8x12x16xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x12x16xf32>
+  %s = tensor.expand_shape %y [[0, 1], [2, 3], [4]] output_shape [2, 4, 3, 4, 16] : tensor<8x12x16xf32> into tensor<2x4x3x4x16xf32>
+  %o = tensor.empty() : tensor<2x3x4x4x16xf32>
+  %t = linalg.transpose ins(%s : tensor<2x4x3x4x16xf32>) outs(%o : tensor<2x3x4x4x16xf32>) permutation = [0, 2, 1, 3, 4]
+  %w = tensor.collapse_shape %t [[0, 1], [2, 3], [4]] : tensor<2x3x4x4x16xf32> into tensor<6x16x16xf32>
+  return %w : tensor<6x16x16xf32>
+}
+
+// -----
+
+#plane = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// Heads are views of the result that is computed.
+// CHECK-LABEL: func.func @heads(
+// CHECK:       linalg.generic {{.*}} ins(%arg0 : tensor<8x12x16xf32>)
+func.func @heads(%x: tensor<8x12x16xf32>) -> tensor<12x8x4x4xf32> {
+  %e = tensor.empty() : tensor<8x12x16xf32>
+  %y = linalg.generic {indexing_maps = [#plane, #plane], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<8x12x16xf32>) outs(%e : tensor<8x12x16xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x12x16xf32>
+  %s = tensor.expand_shape %y [[0], [1], [2, 3]] output_shape [8, 12, 4, 4] : tensor<8x12x16xf32> into tensor<8x12x4x4xf32>
+  %o = tensor.empty() : tensor<12x8x4x4xf32>
+  %t = linalg.transpose ins(%s : tensor<8x12x4x4xf32>) outs(%o : tensor<12x8x4x4xf32>) permutation = [1, 0, 2, 3]
+  return %t : tensor<12x8x4x4xf32>
+}
