@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import gcd, prod
+from collections.abc import Mapping, Sequence
+from math import gcd
 
 from mlir import ir
 
@@ -15,8 +15,6 @@ from mlirfuse.analysis.kernels import argument_attributes, body, stored_values
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.analysis.scheduling.array_accesses import array_access
-from mlirfuse.analysis.scheduling.array_views import ArrayViews
 from mlirfuse.analysis.scheduling.grid_persistent_problem import grid_persistent_problem
 from mlirfuse.analysis.scheduling.instructions import (
     pass_instructions,
@@ -24,26 +22,20 @@ from mlirfuse.analysis.scheduling.instructions import (
     sliding_instructions,
 )
 from mlirfuse.analysis.scheduling.live import live_bytes
-from mlirfuse.analysis.scheduling.windows import components_access
-from mlirfuse.dialect.attributes import ALIGN, STRIDES
-from mlirfuse.dialect.gather_attribute import GATHER
+from mlirfuse.analysis.scheduling.operands import Operand, operands_of
 from mlirfuse.dialect.gathered_view import is_check
-from mlirfuse.dialect.scatter import interleaved_step, scatter_of, sources_of
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
-from mlirfuse.support.dtypes import element_bytes, from_mlir
+from mlirfuse.support.dtypes import element_bytes
 from mlirfuse.support.rewriting import defining_op
-from mlirfuse.support.strides import entries_of
 from mlirfuse.target import LINE, SECTOR
-
-Axes = tuple[int | None, ...]
 
 
 def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> Problem:
     """The scheduling problem of a kernel on tensors."""
-    operands = list(_operands(kernel, space))
+    operands = list(operands_of(kernel, space))
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     full = [o for o in operands if whole <= set(o.axes)] or operands
     vector_dim, transposed_dim = _contiguous_dims(space, full)
@@ -100,7 +92,7 @@ def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int
     return sum(element_bytes(value.type) for value in early if isinstance(value.type, ir.RankedTensorType))
 
 
-def _transposed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> TransposedProblem:
+def _transposed(space: IterationSpace, full: Sequence[Operand], dim: int) -> TransposedProblem:
     """Measures the operands that are contiguous along `dim`, while most operands are contiguous along another one."""
     transposed = [o for o in full if o.unit_axis is not None and o.axes[o.unit_axis] == dim]
     square = {space.rank - 1, space.rank - 2}
@@ -120,7 +112,7 @@ def _transposed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> Tr
 
 def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
     """Why the threads of a kernel access less than 16 bytes at once; None if they access 16, or a whole row."""
-    operands = list(_operands(kernel, space))
+    operands = list(operands_of(kernel, space))
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     full = [o for o in operands if whole <= set(o.axes)] or operands
     dim, _ = _contiguous_dims(space, full)
@@ -138,7 +130,7 @@ def _persistent_loops(
     kernel: ir.Operation,
     space: IterationSpace,
     structures: Sequence[OpStructure],
-    operands: Sequence[_Operand],
+    operands: Sequence[Operand],
     vector_dim: int,
     *,
     is_needed: bool,
@@ -165,7 +157,7 @@ def _persistent_loops(
 
 
 def _persistent_loop(
-    kernel: ir.Operation, space: IterationSpace, plan: GridReduction, operands: Sequence[_Operand]
+    kernel: ir.Operation, space: IterationSpace, plan: GridReduction, operands: Sequence[Operand]
 ) -> PersistentLoopProblem:
     """The scheduling problem of the persistent loop of a plan."""
     return PersistentLoopProblem(
@@ -214,106 +206,7 @@ def _returns_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
     return any(isinstance(type_, ir.F32Type | ir.F64Type) for type_ in types)
 
 
-class _Operand:
-    """A tensor that the kernel reads or writes, in terms of the iteration space."""
-
-    def __init__(
-        self,
-        tensor_type: ir.RankedTensorType,
-        axes: Axes,
-        strides: Sequence[int] | None = None,
-        align: int = WIDEST_ACCESS,
-        *,
-        written: bool = False,
-    ):
-        self.axes = axes
-        self.written = written
-        self.access = array_access(tensor_type, axes, strides, align, written=written)
-        self.element_bytes = from_mlir(tensor_type.element_type).bytes
-        self.moved_bytes: float = self.element_bytes  # of device memory, an element of the space
-        shape = list(tensor_type.shape)
-        self.unit_axis = (
-            max((a for a, d in enumerate(axes) if d is not None), default=None)
-            if strides is None
-            else next((a for a, s in enumerate(strides) if s == 1 and axes[a] is not None), None)
-        )
-        kind = from_mlir(tensor_type.element_type).kind
-        self.is_apart = kind == "bool" or (strides is not None and 1 not in strides)
-        self.alignment = align
-        # The last dimension, where rows can be realigned whole: rows follow each other, and the first one is aligned;
-        # those of a gathered view may not.
-        movable = strides is None and align >= WIDEST_ACCESS and kind != "bool"
-        self.row_dim = axes[-1] if movable and axes else None
-        if strides is None:
-            # A contiguous tensor's outer strides are products of inner extents.
-            for axis in range(self.unit_axis or 0):
-                inner = prod(1 if n == ir.ShapedType.get_dynamic_size() else n for n in shape[axis + 1 :])
-                if shape[axis] != 1:
-                    self.alignment = gcd(self.alignment, inner * self.element_bytes)
-
-
-def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]:
-    attributes = dict(zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=True))
-    views = ArrayViews(kernel, space, attributes)
-    seen, joined, edges = set(), set(), views.edges()
-    for (op, number), axes in space.use_axes.items():
-        value = op.operands[number]
-        if value not in attributes or not isinstance(value.type, ir.RankedTensorType) or (value, axes) in seen:
-            continue
-        seen.add((value, axes))
-        if value in edges or is_check(attributes[value]):  # checks are in no memory
-            continue
-        strides = attributes[value].get(STRIDES)
-        align = attributes[value].get(ALIGN)
-        operand = _Operand(
-            value.type,
-            axes,
-            None if strides is None else entries_of(strides),
-            WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
-        )
-        windows = views.together(value, axes, operand.access, operand.alignment)
-        if windows is not None or GATHER in attributes[value]:
-            operand.row_dim = None
-        if windows is not None:
-            array, operand.access = windows
-            if array in joined:
-                continue
-            joined.add(array)
-            operand.moved_bytes = operand.access.bytes * operand.access.growth(space.extents)
-        elif GATHER in attributes[value]:
-            operand.access = views.alone(value, axes, operand.access, operand.alignment)
-            elements = prod(extent or 1 for extent in space.extents)
-            operand.moved_bytes = views.moved_bytes(value, operand.element_bytes, elements)
-        yield operand
-    for value in body(kernel)[-1].operands:
-        op = scatter_of(value)
-        if op is None:
-            yield _Operand(value.type, space.value_axes[value], written=True)
-            continue
-        shape = ir.RankedTensorType(value.type).shape
-        with op.context:
-            sources, step = sources_of(op), interleaved_step(op)
-        if step is not None:
-            source, positions = sources[-1]
-            yield _interleaved(source.type, space.value_axes[source], positions.strides_in(shape)[0], step)
-            continue
-        for source, positions in sources:
-            strides, start = positions.strides_in(shape)
-            align = gcd(WIDEST_ACCESS, start * element_bytes(source.type))
-            yield _Operand(source.type, space.value_axes[source], strides, align, written=True)
-
-
-def _interleaved(type_: ir.RankedTensorType, axes: Axes, strides: Sequence[int], step: int) -> _Operand:
-    """A result of whose rows each of several values has every `step`-th element."""
-    operand = _Operand(type_, axes, strides, written=True)
-    together = components_access(operand.access, range(step), None, WIDEST_ACCESS)
-    if together is not None:
-        operand.access = together
-    operand.moved_bytes = step * operand.element_bytes
-    return operand
-
-
-def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[int, int | None]:
+def _contiguous_dims(space: IterationSpace, full: Sequence[Operand]) -> tuple[int, int | None]:
     """The dimension along which most bytes are contiguous, and the next one; None if there is no other."""
     weight = [0] * space.rank
     for operand in full:
@@ -325,7 +218,7 @@ def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[i
     return first, others[0] if others and weight[others[0]] else None
 
 
-def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) -> int:
+def _vector(space: IterationSpace, full: Sequence[Operand], vector_dim: int) -> int:
     """Elements of one access: 16 bytes of the narrowest type, or less for poorly aligned operands or odd extents.
 
     Elements after the last whole vector of a dynamic extent are accessed one by one; reductions cannot mask them.
@@ -347,7 +240,7 @@ WIDE_ENOUGH = 8
 
 
 def _unaligned_vector(
-    space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int
+    space: IterationSpace, operands: Sequence[Operand], full: Sequence[Operand], vector_dim: int
 ) -> int:
     """Elements of one access if rows of any alignment are shifted; 0 if rows may not be shifted."""
     narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
@@ -357,7 +250,7 @@ def _unaligned_vector(
     return vector if _may_be_shifted(space, operands, full, vector_dim, vector) else 0
 
 
-def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int) -> int:
+def _line(space: IterationSpace, operands: Sequence[Operand], full: Sequence[Operand], vector_dim: int) -> int:
     """Elements of a cache line, if rows may start within a sector and may be shifted to lines; otherwise 0.
 
     A single row starts at the start of its array, and is not shifted.
@@ -372,7 +265,7 @@ def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_O
 
 
 def _may_be_shifted(
-    space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int, vector: int
+    space: IterationSpace, operands: Sequence[Operand], full: Sequence[Operand], vector_dim: int, vector: int
 ) -> bool:
     """Whether rows may be shifted: all operands that vary along a row are stored in rows, and rows are reduced."""
     extent = space.extents[vector_dim]

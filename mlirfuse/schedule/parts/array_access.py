@@ -38,6 +38,7 @@ class ArrayAccess:
         inside: the share of the space's places that read it: of a part of joined arrays those that lie in it.
         views: of windows that have fewer elements than those along each axis together, such as a cross, the index of
             each element along each axis; empty for boxes.
+        spread: elements of the sectors that hold what is read, for each element that is.
     """
 
     dims: tuple[int, ...]
@@ -51,6 +52,7 @@ class ArrayAccess:
     most: int | None = None
     inside: float = 1.0
     views: tuple[tuple[int, ...], ...] = ()
+    spread: float = 1.0
 
     def elements(self, sides: Sequence[int]) -> int:
         """Elements that a box of the space reads, by the box's sides in all dimensions of the space."""
@@ -152,8 +154,10 @@ class ArrayAccess:
 
 
 def bytes_of(arrays: Iterable[ArrayAccess], sides: Sequence[int]) -> int:
-    """Bytes of some arrays that a box of the space reads or writes, by the box's sides."""
-    return sum(array.bytes * array.elements(sides) for array in arrays)
+    """Bytes of some arrays that a box of the space reads or writes, by the box's sides; of whole sectors where what is
+    read is spread over these.
+    """
+    return round(sum(array.bytes * array.spread * array.elements(sides) for array in arrays))
 
 
 @lru_cache(maxsize=4096)

@@ -55,7 +55,8 @@ def moved_bytes(problem: Problem, extents: tuple[int, ...]) -> tuple[int, int]:
     if problem.shares_reads:
         return bytes_of(problem.reads, extents), bytes_of(problem.writes, extents)
     total = prod(extents)
-    return total * problem.read_bytes, total * (problem.full_bytes - problem.read_bytes)
+    beside = sum((a.spread - 1.0) * a.bytes * a.elements(extents) for a in problem.reads if a.spread > 1.0)
+    return total * problem.read_bytes + round(beside), total * (problem.full_bytes - problem.read_bytes)
 
 
 @lru_cache(maxsize=64)
