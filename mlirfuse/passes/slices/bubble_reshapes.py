@@ -15,6 +15,7 @@ from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.memory.host_views import extents_of
 from mlirfuse.passes.slices.sliced_ops import SLICE, SlicedOps, Value, is_elementwise, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.extents import extents_of as values_of_extents
 from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import copy_body, defining_op, erase_dead
 
@@ -25,12 +26,13 @@ EXPAND = "tensor.expand_shape"
 class FuseBubbleReshapes(Pass):
     """Divides the loops of an elementwise op, and what it reads, where a slice of its divided result is no slice of it.
 
-    Requires functions of tensor ops with static extents. The pairs of a rotary embedding are the two slices of rows of
-    128 elements as 64 by 2, and no slices of the rows; a cast in front of the reshape would be stored for them, and so
-    would what is computed elementwise behind it. In the other shape it is computed of slices (`fuse-bubble-slices`).
-    Reshapes go up to arguments, where they take no time, or to other computed values, which `fuse-expand-reshapes`
-    computes in that shape. Declines where slices of the reshaped value are slices of the value, and where the op is no
-    elementwise one. Upstream's `populateFoldReshapeOpsByExpansionPatterns` does so for all reshapes.
+    Requires functions of tensor ops, and static extents of what is divided. The pairs of a rotary embedding are the two
+    slices of rows of 128 elements as 64 by 2, and no slices of the rows; a cast in front of the reshape would be stored
+    for them, and so would what is computed elementwise behind it. In the other shape it is computed of slices
+    (`fuse-bubble-slices`). Reshapes go up to arguments, where they take no time, or to other computed values, which
+    `fuse-expand-reshapes` computes in that shape. Declines where slices of the reshaped value are slices of the value,
+    and where the op is no elementwise one. Upstream's `populateFoldReshapeOpsByExpansionPatterns` does so for all
+    reshapes.
 
     ```mlir
     %h = linalg.generic ... ins(%x : tensor<8x128xbf16>) outs(... : tensor<8x128xf32>) ...
@@ -93,8 +95,9 @@ def _obstacle(reshape: ir.Operation) -> str | None:
     maker = defining_op(reshape.operands[0])
     if maker is None or not is_elementwise(maker) or list(maker.regions[0].blocks[0].arguments[-1].uses):
         return "what is reshaped is no result of an elementwise op"
-    if None in (*extents_of(reshape.results[0]), *extents_of(maker.results[0])):
-        return "extents are known at run time only"
+    extents = extents_of(reshape.results[0])
+    if any(extents[dim] is None for group in reassociation(reshape) if len(group) > 1 for dim in group):
+        return "extents that are divided are known at run time only"
     return None
 
 
@@ -117,7 +120,7 @@ class _Divided:
     def _computed(self, op: ir.Operation, reshape: ir.Operation) -> ir.Value:
         """The result of an elementwise op in the shape of a reshape, computed over its dimensions."""
         *maps, written = ir.ArrayAttr(op.attributes["indexing_maps"])
-        shape, groups = [n or 0 for n in extents_of(reshape.results[0])], reassociation(reshape)
+        shape, groups = extents_of(reshape.results[0]), reassociation(reshape)
         of_loop = dict(zip(projected_axes(written), groups, strict=True))
         operands, accesses = [], []
         for operand, map_ in zip(list(op.operands)[:-1], maps, strict=True):
@@ -125,25 +128,39 @@ class _Divided:
             operands.append(self._of(operand, axes, shape))
             accesses.append(projection(len(shape), [dim for group in axes for dim in group or (None,)]))
         element = ir.RankedTensorType(op.results[0].type).element_type
-        init = tensor.EmptyOp(shape, element).result
+        init = tensor.EmptyOp(
+            _sizes(op.results[0], [[shape[dim] for dim in group] for group in groups]), element
+        ).result
         kinds = ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * len(shape))
         identity = projection(len(shape), list(range(len(shape))))
         new = linalg.GenericOp([init.type], operands, [init], ir.ArrayAttr.get([*accesses, identity]), kinds)
         copy_body(op, new.operation)
         return new.results[0]
 
-    def _of(self, operand: ir.Value, axes: Sequence[Sequence[int]], shape: Sequence[int]) -> ir.Value:
+    def _of(self, operand: ir.Value, axes: Sequence[Sequence[int]], shape: Sequence[int | None]) -> ir.Value:
         """An operand whose axes are divided into dimensions of that shape; an axis along none stays."""
         if not any(len(group) > 1 for group in axes):
             return operand
         sizes = [[shape[dim] for dim in group] or [1] for group in axes]
         ends = [0, *accumulate(map(len, sizes))]
         groups = [list(range(start, end)) for start, end in pairwise(ends)]
-        flat = tuple(n for group in sizes for n in group)
+        flat = tuple(_static(n) for group in sizes for n in group)
         if (operand, flat) not in self._made:
             type_ = ir.RankedTensorType.get(flat, ir.RankedTensorType(operand.type).element_type)
             maker = defining_op(operand)
             place = ir.InsertionPoint.at_block_begin(operand.owner) if maker is None else ir.InsertionPoint.after(maker)
             with place:
-                self._made[operand, flat] = tensor.ExpandShapeOp(type_, operand, groups, [], list(flat)).result
+                known = [size for size in _sizes(operand, sizes) if isinstance(size, ir.Value)]
+                self._made[operand, flat] = tensor.ExpandShapeOp(type_, operand, groups, known, list(flat)).result
         return self._made[operand, flat]
+
+
+def _sizes(value: ir.Value, groups: Sequence[Sequence[int | None]]) -> list[int | ir.Value]:
+    """Extents of a value whose axes are divided into these, with those of run time as values."""
+    undivided = [axis for axis, group in enumerate(groups) if None in group]
+    known = dict(zip(undivided, values_of_extents(value, undivided), strict=True))
+    return [known[axis] if n is None else n for axis, group in enumerate(groups) for n in group]
+
+
+def _static(extent: int | None) -> int:
+    return ir.ShapedType.get_dynamic_size() if extent is None else extent

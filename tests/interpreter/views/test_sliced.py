@@ -87,6 +87,24 @@ def test_heads_of_run_time_rows() -> None:
     assert mf.fuse(heads, target="sm_90a").lower(*specs).as_text("tile").count("scf.forall") == 1
 
 
+def test_groups_of_run_time_rows() -> None:
+    """What is computed in front of a reshape runs over its dimensions; rows, as many as run time says, are one."""
+
+    def packed(xp: Any, x: Any) -> Any:
+        low = xp.min(x, axis=1, keepdims=True)
+        groups = (x - low).reshape((x.shape[0], 8, 6))
+        word = groups[:, :, 0]
+        for n in range(1, 6):
+            word = word | (groups[:, :, n] << (5 * n))
+        return word, low[:, 0]
+
+    x = np.random.default_rng(0).integers(0, 16, (9, 48)).astype(np.int32)
+    for one, right in zip(mf.fuse(lambda x: packed(mf, x), target="interpret")(x), packed(np, x), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), right)
+    compiled = mf.fuse(lambda x: packed(mf, x), target="sm_90a").lower(mf.TensorSpec((None, 48), "int32")).compile()
+    assert len(compiled.program.buffers) == 2  # the results
+
+
 def test_pairs_of_what_is_read_often() -> None:
     """Each value is read three times to compute the next one: in the shape of pairs each is computed once too."""
 

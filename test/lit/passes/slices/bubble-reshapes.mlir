@@ -99,3 +99,48 @@ func.func @sums(%x: tensor<8x128xf32>) -> tensor<64x1xf32> {
   %s = tensor.extract_slice %r[0, 1] [64, 1] [1, 1] : tensor<64x2xf32> to tensor<64x1xf32>
   return %s : tensor<64x1xf32>
 }
+
+// -----
+
+// Rows are as many as run time says: they are not divided.
+// CHECK-LABEL: func.func @groups
+// CHECK: %[[N:.*]] = tensor.dim %arg0
+// CHECK: tensor.expand_shape %arg0 {{\[\[}}0], [1, 2]] output_shape [%[[N]], 4, 6] : tensor<?x24xi32> into tensor<?x4x6xi32>
+// CHECK: %[[H:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<?x4x6xi32>)
+// CHECK: tensor.extract_slice %[[H]]
+func.func @groups(%x: tensor<?x24xi32>, %low: tensor<?xi32>) -> tensor<?x4x1xi32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x24xi32>
+  %e = tensor.empty(%n) : tensor<?x24xi32>
+  %h = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x, %low : tensor<?x24xi32>, tensor<?xi32>) outs(%e : tensor<?x24xi32>) {
+  ^bb0(%a: i32, %b: i32, %out: i32):
+    %0 = arith.subi %a, %b : i32
+    linalg.yield %0 : i32
+  } -> tensor<?x24xi32>
+  %r = tensor.expand_shape %h [[0], [1, 2]] output_shape [%n, 4, 6] : tensor<?x24xi32> into tensor<?x4x6xi32>
+  %s = tensor.extract_slice %r[0, 0, 1] [%n, 4, 1] [1, 1, 1] : tensor<?x4x6xi32> to tensor<?x4x1xi32>
+  return %s : tensor<?x4x1xi32>
+}
+
+// -----
+
+// What is divided is known at run time only.
+// CHECK-LABEL: func.func @divided_rows
+// REMARK: fuse-bubble-reshapes: declined: extents that are divided are known at run time only
+// CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<?x24xi32>)
+func.func @divided_rows(%x: tensor<?x24xi32>, %m: index) -> tensor<?x1x24xi32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x24xi32>
+  %e = tensor.empty(%n) : tensor<?x24xi32>
+  %h = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x24xi32>) outs(%e : tensor<?x24xi32>) {
+  ^bb0(%a: i32, %out: i32):
+    %0 = arith.addi %a, %a : i32
+    linalg.yield %0 : i32
+  } -> tensor<?x24xi32>
+  %r = tensor.expand_shape %h [[0, 1], [2]] output_shape [%m, 2, 24] : tensor<?x24xi32> into tensor<?x2x24xi32>
+  %s = tensor.extract_slice %r[0, 1, 0] [%m, 1, 24] [1, 1, 1] : tensor<?x2x24xi32> to tensor<?x1x24xi32>
+  return %s : tensor<?x1x24xi32>
+}
