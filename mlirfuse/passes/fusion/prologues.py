@@ -26,6 +26,7 @@ from mlirfuse.passes.fusion.permuted_product import permuted_product
 from mlirfuse.passes.fusion.viewed_producer import ViewedProducer
 from mlirfuse.passes.kernels.host import callee, launches
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, merge_pairs
+from mlirfuse.passes.kernels.scatter_parts import joined_pairs
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import schedule_of
@@ -45,6 +46,7 @@ class FusePrologues(Pass):
     operand is then computed again for every tile of the result that uses it, so the kernels stay apart where the cost
     model estimates less time for two. Both forms are tried with arrays in other orders (`fuse-permute-operands`): a
     kernel of its own may store an operand in the order that suits the product, a prologue reads it as its sources lie.
+    A kernel that only joins what another one computes takes no time apart, where that will store it in place.
     A user's schedule with a `contraction`, for either of the two, forces the fusion.
     Where fusion is off (`fuse.operation`), only kernels of one operation are fused. Where the contraction reads a
     gathered view of the result, as convolutions do, the kernel first becomes one that computes the view from views of
@@ -126,25 +128,40 @@ class _Pair(KernelPair):
                 return reason
             if given or _problem(trial) == _problem(self.second):
                 return None
-            each = (trial, alone or self.first, self.second)
-            one, first, second = (kernel_prediction(k, target, machine) for k in each)
+            one, second = (kernel_prediction(k, target, machine) for k in (trial, self.second))
+            spared = self._spared(alone or self.first, target, machine)
         except (PassError, ScheduleError) as error:
             return str(error)
         finally:
             erase(trial)
         # The second kernel's launch is hidden behind nothing, as it waits for the first.
         waiting = replace(second, launch=max(second.launch, 1e6 * machine.graph_launch))
-        together, apart = one.microseconds, first.microseconds + waiting.microseconds
+        together, apart = one.microseconds, spared + waiting.microseconds
         host = self.second_call.parent
         product = permuted_product(self.second, launches(host.parent, host))
         if product is not None and product.is_sized:
-            limit = together - first.microseconds
-            apart = min(apart, first.microseconds + order_choice(product, limit=limit, waits=True).microseconds)
+            limit = together - spared
+            apart = min(apart, spared + order_choice(product, limit=limit, waits=True).microseconds)
             if together > apart:
                 together = min(together, self._in_best_order(limit=apart))
         if together > apart:
             return f"one kernel is predicted to take {together:.1f} us, two {apart:.1f} us"
         return None
+
+    def _spared(self, alone: ir.Operation, target: Target, machine: MachineModel) -> float:
+        """The microseconds of the first kernel; where all it does is to join results of another one, which then stores
+        them in place (`fuse-scatter-parts`), what that takes more.
+        """
+        host = self.first_call.parent
+        for pair in joined_pairs(host.parent, host, ()):
+            if pair.second_call == self.first_call and pair.obstacle() is None:
+                joined = pair.build()
+                try:
+                    each = [kernel_prediction(k, target, machine).microseconds for k in (joined, pair.first)]
+                finally:
+                    erase(joined)
+                return each[0] - each[1]
+        return kernel_prediction(alone, target, machine).microseconds
 
     def _in_best_order(self, limit: float) -> float:
         """The microseconds of the one kernel, as `fuse-permute-operands` would make it; exact below a limit."""

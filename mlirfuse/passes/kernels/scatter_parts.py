@@ -53,7 +53,7 @@ class FuseScatterParts(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        merge_pairs(module, _pairs, JoinedParts.obstacle, partial(self._report, remarks))
+        merge_pairs(module, joined_pairs, JoinedParts.obstacle, partial(self._report, remarks))
 
     def _report(self, remarks: Remarks, pair: JoinedParts, reason: str | None) -> None:
         first, second = symbol(pair.first), symbol(pair.second)
@@ -63,7 +63,7 @@ class FuseScatterParts(Pass):
             remarks.declined(self, f"{first} stays apart from {second}: {reason}", pair.second_call)
 
 
-def _pairs(module: ir.Operation, function: ir.Operation, declined: Collection[Names]) -> Iterator[JoinedParts]:
+def joined_pairs(module: ir.Operation, function: ir.Operation, declined: Collection[Names]) -> Iterator[JoinedParts]:
     """Pairs of a launch and one that reads only views, of its results among others; without declined ones."""
     known = launches(module, function)
     for second, kernel in known.items():
