@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, LEAST_SQUARE, RangeOf, value_range
 from mlirfuse.analysis.arithmetic.rounded import FACTORS, adds_positive, rounds_to_half
-from mlirfuse.support.rewriting import nested, number_of
+from mlirfuse.support.rewriting import integer_of, nested, number_of
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ _COUNTS: dict[str, tuple[float, float]] = {
 }
 """Plain and special instructions of operations in single precision, from the machine code that they become for sm_90a:
 functions are libdevice's."""
+
+_BY_CONSTANT = {"arith.divsi": (5.0, 0.0), "arith.floordivsi": (7.0, 0.0), "arith.remsi": (7.0, 0.0)}
+"""Of integers divided by a constant: a product's upper half and shifts (LLVM's; "Hacker's Delight", chapter 10)."""
+
+_BY_POWER_OF_TWO = {"arith.divsi": (3.0, 0.0), "arith.floordivsi": (1.0, 0.0), "arith.remsi": (4.0, 0.0)}
+"""The same by a power of two: shifts, and what is added to negative numbers."""
 
 _ROUNDED_EXP = (2.0, 1.0)
 """Of `math.exp` where all uses round its result to half precision (`lower-exponentials`)."""
@@ -113,6 +119,8 @@ def instruction_count(generic: ir.Operation, op: ir.Operation, range_of: RangeOf
         return 0.0, 0.0
     if op.name == "arith.divf":
         return _quotient(generic, op, range_of)
+    if op.name in _BY_CONSTANT and (divisor := integer_of(op.operands[1])):
+        return (_BY_CONSTANT if abs(divisor) & (abs(divisor) - 1) else _BY_POWER_OF_TWO)[op.name]
     if op.name == "math.sqrt" and range_of(op.operands[0])[0] >= LEAST_SQUARE:
         return _BOUNDED_ROOT
     if op.name == "math.exp" and _is_rounded(op.results[0]):

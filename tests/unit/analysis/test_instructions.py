@@ -42,6 +42,15 @@ def test_quotients_count_by_their_divisors(name: str) -> None:
     assert problem(fn, [ROWS]).instructions == expected
 
 
+@pytest.mark.parametrize(("divisor", "plain"), [(8, 1.0), (10, 7.0), (-6, 7.0)])
+def test_integers_count_by_what_divides_them(divisor: int, plain: float) -> None:
+    """A quotient by a constant takes no division; beside it, none is special."""
+    rows = mf.TensorSpec(("n", 5120), mf.int32, hints=(8192, None))
+    found, other = (problem(fn, [rows]) for fn in (lambda x: x // divisor, lambda x: x // (x + 1)))
+    assert found.instructions == plain < other.instructions
+    assert found.special == 0 < other.special
+
+
 def test_quotients_by_a_number_of_the_call_share_it() -> None:
     """However many arguments the op has that divides: a number is the function's argument, not the op's."""
     found = problem(lambda x, y, s: (x / s, y != x), [ROWS, ROWS, -2.25])
