@@ -9,11 +9,13 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.contractions.contraction import contraction_in, has_products
+from mlirfuse.analysis.contractions.contraction_operands import unfit_producers
 from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
 from mlirfuse.analysis.kernels import argument_attributes, body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
+from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.scheduling.kernel_time import kernel_prediction
 from mlirfuse.analysis.segments.operations import separated
@@ -36,10 +38,11 @@ class FuseRecompute(Pass):
     Requires kernels on tensors, called by a host function. A reader can recompute values that the producer computes
     elementwise from its inputs, or from reduction results that it can return, rounded where they are; and reductions of
     what it reads in any case, such as the maxima of its rows. The ops are copied if the kernels are then predicted to
-    take less time together (`schedule/predict`). Where several kernels read the values, either all
-    recompute them, and the producer stores them no longer, or only those do that take less time themselves. A value
-    that the host returns or views is written in any case. `fuse-prologues` handles contractions, whose operands would
-    be computed many times. Where fusion is off (`fuse.operation`), only kernels of one operation exchange ops.
+    take less time together (`schedule/predict`). Where several kernels read the values, either all recompute them, and
+    the producer stores them no longer, or only those do that take less time themselves. A value that the host returns
+    or views is written in any case. A contraction recomputes an operand that other ops need too, as a sum of it does;
+    what is computed for its operand alone is left to `fuse-prologues`. Where fusion is off (`fuse.operation`), only
+    kernels of one operation exchange ops.
 
     ```mlir
     %0:2 = call @f_0(%dy, %x, %rstd)      // dx, and n = x * rstd
@@ -210,12 +213,23 @@ class _Exchange:
             return reason
         if SCHEDULE in self.maker.attributes or SCHEDULE in self.reader.attributes:
             return "a schedule is given"
+        if has_products(self.reader):
+            if has_products(self.maker):
+                return "it is the epilogue of another contraction"
+            if self._is_prologue():
+                return "it is all that the kernel computes, and may be the contraction's prologue"
         trial = self._trial()
         try:
             *ops, end = body(trial)
             return _misfit(ops, end.operands, contracts=False) or self._left_over()
         finally:
             erase(trial)
+
+    def _is_prologue(self) -> bool:
+        """Whether the first kernel is elementwise, and nothing but the reader reads its results."""
+        space, _ = kernel_space(self.maker)
+        users = {use.owner.operation for result in self.call.results for use in result.uses}
+        return not space.reduced_dims and users == {self.reader_call}
 
     def gain(self, microseconds: Callable[[ir.Operation], float]) -> float:
         """Microseconds that the reader takes less if it recomputes the values; raises `ScheduleError`."""
@@ -354,7 +368,7 @@ def _misfit(ops: Sequence[ir.Operation], returned: Iterable[ir.Value], *, contra
     if space.unread_dims:
         return "it would read nothing with one of its dynamic extents"
     if contraction_in(space, structures) is not None:
-        return misfit(space, structures) if contracts else "a contraction would recompute it for each of its tiles"
+        return misfit(space, structures) if contracts else unfit_producers(space, structures)
     if needs_grid(space) and isinstance(plan := grid_reduction(space, structures, returned), Conflict):
         return plan.reason
     return None

@@ -117,13 +117,13 @@ func.func private @twice_1(%n: tensor<65536x1024xf32>) -> tensor<1024xf32> attri
 #a = affine_map<(d0, d1, d2) -> (d0, d2)>
 #b = affine_map<(d0, d1, d2) -> (d1, d2)>
 #c = affine_map<(d0, d1, d2) -> (d0, d1)>
-// A contraction would recompute an operand for every tile of the result.
+// What is elementwise, and a product's operand alone, is left to fuse-prologues.
 // CHECK-LABEL: func.func @product(
 // CHECK: %[[A:.*]] = call @product_0(
 // CHECK: call @product_1(%[[A]],
 func.func @product(%x: tensor<64x64xf16>, %y: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = call @product_0(%x) : (tensor<64x64xf16>) -> tensor<64x64xf32>
-  // expected-remark @below {{product_1 reads what product_0 computes element by element: a contraction would recompute it}}
+  // expected-remark @below {{product_1 reads what product_0 computes element by element: it is all that the kernel computes, and may be the contraction's prologue}}
   %1 = call @product_1(%0, %y) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %1 : tensor<64x64xf32>
 }
