@@ -44,7 +44,7 @@ def rearranged_axes(op: ir.Operation) -> tuple[tuple[int, ...], ...] | None:
         return None
     if op.name == "linalg.transpose":
         return tuple((axis,) for axis in ir.DenseI64ArrayAttr(op.attributes["permutation"]))
-    if not _yields_its_input(op) or COPIED in op.attributes:
+    if not yields_its_input(op) or COPIED in op.attributes:
         return None
     read, written = (m.value for m in ir.ArrayAttr(op.attributes["indexing_maps"]))
     axes: list[list[int]] = [[] for _ in range(read.n_dims)]
@@ -204,7 +204,8 @@ def extents_of(value: ir.Value) -> list[int | None]:
     return [None if type_.is_dynamic_dim(d) else n for d, n in enumerate(type_.shape)]
 
 
-def _yields_its_input(generic: ir.Operation) -> bool:
+def yields_its_input(generic: ir.Operation) -> bool:
+    """Whether a `linalg.generic` only gives the elements of one tensor other places."""
     if len(generic.results) != 1:
         return False
     if not isinstance(generic.operands[0].type, ir.RankedTensorType):

@@ -12,7 +12,7 @@ from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import is_constant, structure_of
-from mlirfuse.analysis.memory.host_views import is_host_view
+from mlirfuse.analysis.memory.host_views import is_host_view, yields_its_input
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
@@ -155,7 +155,7 @@ class _Slices:
             elements = [_elements(leaf, ranges) for ranges in read]
             after += min(whole, sum(elements) * element_bytes(leaf.type))
             loads += sum(elements)
-            if not _is_argument(leaf):
+            if not (_is_argument(leaf) or all(map(yields_its_input, self.ops))):
                 after += whole  # its own kernel would hand it on in registers
             elif not also_whole:
                 before += whole
