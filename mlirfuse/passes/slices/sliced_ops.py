@@ -131,7 +131,7 @@ class SlicedOps:
         if sources is None and (view := self._gathered(value, ranges)) is not None:
             return view
         if op is None or sources is None:
-            return self._slice(value, ranges)
+            return extracted(value, ranges)
         if op.name == SLICE:
             return self.of(*sources[0])
         operands = [self.of(*source) for source in sources if isinstance(source[0].type, ir.RankedTensorType)]
@@ -179,28 +179,29 @@ class SlicedOps:
         with ir.InsertionPoint.after(view), view.location:
             return gathered_view(view.operands[0], gather.selected(gather_of_ranges(parts)))
 
-    def _slice(self, value: ir.Value, ranges: Ranges) -> ir.Value:
-        """A `tensor.extract_slice`, right behind the value."""
-        op = defining_op(value)
-        place = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
-        with place, value.location:
-            sizes = [
-                tensor.dim(value, index(axis))
-                for axis, (extent, own) in enumerate(zip(extents_of(value), ranges, strict=True))
-                if extent is None and own is None
-            ]
-            whole = [Range(0, _DYNAMIC if extent is None else extent) for extent in extents_of(value)]
-            parts = [own or every for own, every in zip(ranges, whole, strict=True)]
-            return tensor.ExtractSliceOp(
-                _sliced_type(value, ranges),
-                value,
-                [],
-                sizes,
-                [],
-                [part.start for part in parts],
-                [part.count for part in parts],
-                [part.step for part in parts],
-            ).result
+
+def extracted(value: ir.Value, ranges: Ranges) -> ir.Value:
+    """A `tensor.extract_slice`, right behind the value."""
+    op = defining_op(value)
+    place = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
+    with place, value.location:
+        sizes = [
+            tensor.dim(value, index(axis))
+            for axis, (extent, own) in enumerate(zip(extents_of(value), ranges, strict=True))
+            if extent is None and own is None
+        ]
+        whole = [Range(0, _DYNAMIC if extent is None else extent) for extent in extents_of(value)]
+        parts = [own or every for own, every in zip(ranges, whole, strict=True)]
+        return tensor.ExtractSliceOp(
+            _sliced_type(value, ranges),
+            value,
+            [],
+            sizes,
+            [],
+            [part.start for part in parts],
+            [part.count for part in parts],
+            [part.step for part in parts],
+        ).result
 
 
 def gather_of_ranges(parts: Sequence[Range]) -> Gather:

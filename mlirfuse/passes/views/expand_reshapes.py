@@ -14,6 +14,7 @@ from mlirfuse.analysis.loops.factors import DYNAMIC, DimFactors, Factors
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant, structure_of
 from mlirfuse.analysis.memory.host_views import RESHAPES, layout_of, view_layout, viewed
 from mlirfuse.dialect.attributes import KERNEL
+from mlirfuse.passes.slices.sliced_ops import SLICE, extracted, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, erase_dead, ops_named
 from mlirfuse.tiling.tiles import index
@@ -166,6 +167,7 @@ class _Expansion:
         self._factors = factors
         self._united = dict.fromkeys(reshape for chain in chains for reshape in chain)
         self._expanded: dict[ir.Value, ir.Value] = {}
+        self._views: dict[tuple[ir.Value, tuple[Factors, ...]], ir.Value] = {}
 
     def run(self, structures: Sequence[OpStructure]) -> int:
         """Rewrites all ops that have a loop of several factors; returns how many."""
@@ -213,10 +215,31 @@ class _Expansion:
             if maker is not None and maker in self._united and (is_split or not _only_ones(maker)):
                 self._expanded[value] = _with_ones(self._of(maker.operands[0]), [n for f in factors for n in f])
             elif is_split:
-                self._expanded[value] = _expand(value, factors)
+                self._expanded[value] = self._view(value, factors)
             else:
                 return value
         return self._expanded[value]
+
+    def _view(self, value: ir.Value, factors: Sequence[Factors]) -> ir.Value:
+        """A value over factors; of a slice along other axes than these the same slice of all that is sliced, so that
+        other slices of it, and accesses to them, are beside it.
+        """
+        key = (value, tuple(factors))
+        if key not in self._views:
+            maker = defining_op(value)
+            ranges = ranges_of(maker, backwards=True) if maker is not None and maker.name == SLICE else None
+            if (
+                maker is None
+                or ranges is None
+                or not all(r is None or len(f) == 1 for r, f in zip(ranges, factors, strict=True))
+            ):
+                self._views[key] = _expand(value, factors)
+            else:
+                extents = ir.RankedTensorType(maker.operands[0].type).shape
+                sides = [f if r is None else (n,) for r, f, n in zip(ranges, factors, extents, strict=True)]
+                own = [each for r, f in zip(ranges, factors, strict=True) for each in (r,) * len(f)]
+                self._views[key] = extracted(self._view(maker.operands[0], sides), tuple(own))
+        return self._views[key]
 
     def _start(self, value: ir.Value, factors: Sequence[Factors]) -> ir.Value:
         """What a result of these factors starts from: the same number everywhere, any value, or a value's elements."""
