@@ -131,7 +131,7 @@ def _losses(exchanges: Mapping[str, _Exchange], microseconds: Callable[[ir.Opera
     for reader, exchange in exchanges.items():
         try:
             gains[reader] = exchange.gain(microseconds)
-        except ScheduleError as error:
+        except (PassError, ScheduleError) as error:
             found[reader] = error.message
     if gains:
         try:
@@ -232,7 +232,12 @@ class _Exchange:
         return not space.reduced_dims and users == {self.reader_call}
 
     def gain(self, microseconds: Callable[[ir.Operation], float]) -> float:
-        """Microseconds that the reader takes less if it recomputes the values; raises `ScheduleError`."""
+        """Microseconds that the reader takes less if it recomputes the values.
+
+        Raises:
+            PassError: a contraction cannot compute what it would recompute.
+            ScheduleError: no schedule fits.
+        """
         trial = self._trial()
         try:
             return microseconds(self.reader) - microseconds(trial)

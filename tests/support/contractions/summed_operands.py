@@ -32,7 +32,14 @@ def interleaved(xp: Any, q: Any, x: Any) -> Any:
     return w @ xp.concat([x, x * 2.0], axis=0)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (weighted, squared, unpacked, interleaved)}
+def outer(xp: Any, q: Any, x: Any) -> Any:
+    """No argument has both dimensions of the operand, which no product can compute."""
+    rows, columns = (xp.astype(each, xp.float32) for each in (q[:, 0], q[0]))
+    w = rows[:, None] * 0.125 + columns[None, :]
+    return w @ x, xp.sum(w, axis=0)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (weighted, squared, unpacked, interleaved, outer)}
 
 
 def inputs(m: int, k: int, n: int) -> list[np.ndarray]:
