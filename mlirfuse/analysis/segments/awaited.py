@@ -41,11 +41,11 @@ class Places:
     in_memory_from: Mapping[ir.Value, int]
 
     def awaited(self, structure: OpStructure, segment: int) -> Awaited | None:
-        """What an op waits for that is computed behind a segment; None where some of it cannot run before the segment:
-        it is computed of the segment's results, or is a view of what runs later.
+        """What an op waits for that is computed behind a segment; None where no reduction is among it, and where some
+        of it cannot run before the segment: it is computed of the segment's results, or is a view of what runs later.
         """
         found = self._behind(structure.operands, segment)
-        if found is None:
+        if found is None or not any(self.structures[op].reduction_loops for op in found):
             return None
         inside = {*found, structure.op}
         first = [op for op in found if self.structures[op].reduction_loops or not _is_read_by(op, inside)]

@@ -284,7 +284,7 @@ class _Planner:
             if not saved or separated(self.segments[n].ops[:1], [structure.op]):
                 continue
             awaited = places.awaited(structure, n)
-            if awaited is None or not awaited.before or self._multiply([*self.segments[n].ops, *awaited.before]):
+            if awaited is None or self._multiply([*self.segments[n].ops, *awaited.before]):
                 continue
             groups, cost = self._reordered(structure, n, awaited)
             if cost < saved and self._are_kernels(groups):

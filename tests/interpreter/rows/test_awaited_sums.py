@@ -66,3 +66,21 @@ def test_rows_and_sums_of_a_mask(name: str, rows: int | None) -> None:
         found = interpreter.run(module, "call", [x, m])
     for actual, expected in zip(found, form(np, x.astype(np.float64), m), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_only_elements_need_is_not_taken_apart() -> None:
+    """Returns of each step are of those of the steps behind it: casts that several steps read run where these do."""
+
+    def call(r: Any, v: Any, done: Any) -> Any:
+        kept, last, out = 1.0 - mf.astype(done, mf.float32), r[0] * 0.0, []
+        for step in range(15, -1, -1):
+            last = r[step] + 0.9 * v[step + 1] * kept[step] - v[step] + 0.8 * kept[step] * last
+            out.append(last)
+        returns = mf.stack(out[::-1], axis=0)
+        return (returns - mf.mean(returns)) / (mf.std(returns) + 1e-3), returns + v[:-1]
+
+    specs = [mf.TensorSpec((n, 8192), dtype) for n, dtype in ((16, "float32"), (17, "float32"), (16, "bool"))]
+    module = module_at("linalg", call, specs)
+    with module.context:
+        run_pipeline(module, pipeline.stage(pipeline.TO_KERNELS), stop_after="fuse-segment")
+        assert len(list(kernels(module.operation))) == 2
