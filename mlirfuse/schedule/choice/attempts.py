@@ -43,6 +43,10 @@ MOST_AGAIN = 3
 MOST_LEAN = 3
 """Schedules of the fewest registers that are tried after these."""
 
+NEARLY = 1.05
+"""Registers that a thread wanted to those that it had, up to which another schedule with a few more is near: these are
+not counted."""
+
 STRONGER, MOST_STRONGER = 1.1, 16
 """By how much a correction grows that leaves the choice as it was, and how often it may."""
 
@@ -123,7 +127,7 @@ def _next(
     """The first alternative that is new and legal, or of the `lean` ones after enough of the others."""
     tried = {attempt.schedule for attempt in attempts}
     most_held = LARGER * max(attempt.schedule.layout.elements_per_thread for attempt in attempts)
-    compiled = sum(not attempt.refused for attempt in attempts)
+    compiled = sum(attempt.lacking > NEARLY for attempt in attempts)
     most = MOST_AGAIN + MOST_LEAN
     if compiled <= most and len(attempts) <= 2 * most:
         enough = compiled > MOST_AGAIN or len(attempts) > 2 * MOST_AGAIN

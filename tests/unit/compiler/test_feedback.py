@@ -107,7 +107,7 @@ def test_each_stage_shows_what_was_taken():
 
 
 def test_after_all_that_are_tried_the_least_spilling_is_kept():
-    assembler = Assembler({"fn_0_kernel": [40, 24, 8, 16, 32, 48, 56]})
+    assembler = Assembler({"fn_0_kernel": [160, 96, 48, 64, 128, 192, 224]})
     compiled, times = _compiled(assembler)
     codes = assembler.codes["fn_0_kernel"]
     assert 1 + MOST_AGAIN < len(codes) <= 1 + MOST_AGAIN + MOST_LEAN

@@ -106,10 +106,18 @@ def test_the_same_attempts_give_the_same_schedule():
 
 def test_after_all_families_the_least_spilling_is_kept():
     attempts = _tried(NORM, 60, 1 + MOST_AGAIN + MOST_LEAN)
-    attempts[2] = replace(attempts[2], spilled=8)
+    attempts[2] = replace(attempts[2], spilled=20)
     assert choose_schedule_again(attempts, NORM, HOPPER, "auto", _legal(NORM)) == attempts[2].schedule
     attempts[1] = replace(attempts[1], spilled=0, refused="no shared memory")
     assert least_spilling(attempts) == attempts[2], "what does not compile spills nothing, and is not taken"
+
+
+def test_what_nearly_fits_is_not_counted():
+    """Where a few registers are lacking, a schedule with these is near: one more is tried for each such attempt."""
+    attempts = _tried(NORM, 60, 1 + MOST_AGAIN + MOST_LEAN)
+    attempts[2] = replace(attempts[2], spilled=4)
+    again = choose_schedule_again(attempts, NORM, HOPPER, "auto", _legal(NORM))
+    assert again not in [attempt.schedule for attempt in attempts]
 
 
 def test_the_only_legal_schedule_is_kept():
