@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,11 +13,10 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
-from mlirfuse.passes.fusion.cse import merge_equal_ops
 from mlirfuse.passes.gathers.gathered_ops import GatheredOps, is_whole_selection, reduction_of, stored_results
+from mlirfuse.passes.gathers.viewed_result import merge_views
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.equivalence import operation_key
-from mlirfuse.support.rewriting import defining_op, erase, erase_dead
+from mlirfuse.support.rewriting import defining_op, erase_dead
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,7 @@ class FuseGatherReductions(Pass):
                 moved += len(views)
                 erase_dead([each for each in body(function) if each.results and each.name != "func.call"])
             if moved:
-                _merge_views(function)
-                merge_equal_ops(function)
+                merge_views(function)
                 remarks.applied(self, f"{moved} views of reductions", function)
             elif not seen:
                 remarks.declined(self, "no view of a reduction's result", function)
@@ -122,16 +120,6 @@ def _is_only_viewed(value: ir.Value, gathered: GatheredOps) -> bool:
         if not _is_only_viewed(user.results[0], gathered):
             return False
     return True
-
-
-def _merge_views(function: ir.Operation) -> None:
-    """Replaces each gathered view by the first equal one, so that what is computed of both is the same."""
-    first: dict[Hashable, ir.Operation] = {}
-    for view in [op for op in body(function) if op.name == DEFINITION.full_name]:
-        earlier = first.setdefault(operation_key(view), view)
-        if earlier != view:
-            view.results[0].replace_all_uses_with(earlier.results[0])
-            erase(view)
 
 
 def _gathers_beside(op: ir.Operation) -> set[tuple[ir.Value, Gather]]:
