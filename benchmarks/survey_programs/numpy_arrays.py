@@ -30,6 +30,7 @@ from numpy import (
     log2,  # noqa: F401
     logical_and,  # noqa: F401
     logical_not,  # noqa: F401
+    matrix_transpose,  # noqa: F401
     max,  # noqa: F401
     maximum,  # noqa: F401
     mean,  # noqa: F401
@@ -44,6 +45,7 @@ from numpy import (
     sqrt,  # noqa: F401
     square,  # noqa: F401
     stack,  # noqa: F401
+    std,  # noqa: F401
     sum,  # noqa: F401
     tanh,  # noqa: F401
     var,  # noqa: F401

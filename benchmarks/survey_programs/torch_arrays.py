@@ -73,6 +73,10 @@ def var(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return torch.var(x, dim=_over(x, axis), correction=0, keepdim=keepdims)
 
 
+def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    return torch.std(x, dim=_over(x, axis), correction=0, keepdim=keepdims)
+
+
 def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return torch.any(x, dim=_over(x, axis), keepdim=keepdims)
 
@@ -103,6 +107,10 @@ def stack(arrays: list[Any], axis: int = 0) -> Any:
 
 def permute_dims(x: Any, axes: tuple[int, ...]) -> Any:
     return x.permute(axes)
+
+
+def matrix_transpose(x: Any) -> Any:
+    return x.mT
 
 
 def reshape(x: Any, shape: tuple[int, ...]) -> Any:

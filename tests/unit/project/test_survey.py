@@ -42,6 +42,7 @@ DOMAINS = (
     "unseen third",
     "unseen fourth",
     "unseen fifth",
+    "unseen sixth",
 )
 SAMPLED, IN_KERNELS = (1, 1) if FULL else (7, 3)
 """Of each domain's formulas each SAMPLED-th is run on tensors, and of those each IN_KERNELS-th as kernels too."""
