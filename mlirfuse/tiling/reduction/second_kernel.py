@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mlir import ir
 from mlir.dialects import func
@@ -11,6 +12,7 @@ from mlirfuse.analysis.grid_reduction import GridReduction
 from mlirfuse.analysis.kernels import body, result_sources, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.rewriting import erase
 from mlirfuse.tiling.kernel_signature import default_attributes
@@ -51,6 +53,8 @@ def emit_two_kernels(
         kernel, inputs=partial_inputs, returned=[returned[n] for n in second_numbers], suffix="_second_stage_kernel"
     )
     emit_second_stage(second_kernel, space, plan, schedule)
+    if schedule.blocks_per_sm:  # those of the loop; the second kernel has a few blocks, which share no SM
+        second_kernel.function.attributes[SCHEDULE] = replace(schedule, blocks_per_sm=1).attribute()
 
     inputs = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
     extents = _extents(kernel, returned)

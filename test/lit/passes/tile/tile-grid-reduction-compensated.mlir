@@ -24,7 +24,9 @@
 // CHECK: scf.yield %[[BEFORE_SUM]], %[[LOST]]
 // CHECK: %[[LEFT:.*]] = arith.subf %[[LOOP]]#0, %[[LOOP]]#3
 // CHECK: arith.addf %[[LOOP]]#2, %[[LEFT]]
+// The loop leaves registers to two blocks of an SM, its second kernel to one.
 // CHECK-LABEL: func.func private @sums_0_second_stage_kernel(
+// CHECK-SAME: blocks_per_sm = 1
 func.func private @sums_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<256xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
