@@ -30,6 +30,11 @@ def is_known(stride: int) -> bool:
     return stride > RUN_TIME
 
 
+def may_be_reversed(stride: int) -> bool:
+    """Whether an entry is of a dimension that is, or at run time may be, reversed."""
+    return stride == NEGATIVE or (is_known(stride) and stride < 0)
+
+
 def attribute_of(strides: Iterable[int]) -> ir.ArrayAttr:
     """`fuse.strides` with these entries."""
     i64 = ir.IntegerType.get_signless(64)

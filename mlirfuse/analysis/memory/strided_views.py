@@ -63,7 +63,7 @@ def merged_strides(type_: ir.Type, known: Mapping[str, ir.Attribute], groups: st
 def may_be_reversed(known: Mapping[str, ir.Attribute]) -> bool:
     """Whether an argument with these attributes may have negative strides, which tensor maps do not support."""
     own = strides.entries_of(known[STRIDES]) if STRIDES in known else []
-    return any(stride == strides.NEGATIVE or (strides.is_known(stride) and stride < 0) for stride in own)
+    return any(map(strides.may_be_reversed, own))
 
 
 def _extents(value: ir.Value) -> list[int | None]:

@@ -35,7 +35,7 @@ from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import is_check, source_of
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.support.strides import entries_of
+from mlirfuse.support.strides import entries_of, may_be_reversed
 
 Attributes = Mapping[str, ir.Attribute]
 Array = tuple[object, ...]
@@ -159,7 +159,7 @@ def is_component(value: ir.Value, known: Attributes) -> bool:
         return False
     steps, type_ = entries_of(known[STRIDES]), ir.RankedTensorType(value.type)
     wide = [step for step, extent in zip(steps, type_.shape, strict=True) if extent != 1]
-    if not wide or 1 in wide[:-1] or min(wide) < 0:
+    if not wide or 1 in wide[:-1] or any(map(may_be_reversed, wide)):
         return False
     return wide[-1] > 1 or is_part_of_access(type_)
 

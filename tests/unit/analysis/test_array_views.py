@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+from mlir import ir
+
 import mlirfuse as mf
+from mlirfuse.analysis.scheduling.array_views import is_component
+from mlirfuse.compiler.context import make_context
 from mlirfuse.compiler.problems import problems_of
+from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.schedule.predict.counts.accesses import held_elements, thread_access
+from mlirfuse.support.strides import NEGATIVE, PACKED, RUN_TIME, attribute_of
 from tests.support.forms import problem as problem_of
 
 
@@ -39,6 +46,25 @@ def test_pairs_are_one_access() -> None:
         extents = (128, 64) if rank == 2 else (4, 32, 64)
         assert held_elements(array, layout) == 16
         assert thread_access(array, layout, extents) == 8
+
+
+STRIDES_OF_PAIRS = {
+    (128, 2): True,
+    (RUN_TIME, 2): True,
+    (PACKED, 2): True,
+    (NEGATIVE, 2): False,
+    (-128, 2): False,
+    (128, -2): False,
+}
+
+
+@pytest.mark.parametrize(("strides", "expected"), STRIDES_OF_PAIRS.items())
+def test_components_have_no_reversed_axis(strides: tuple[int, ...], expected: bool) -> None:
+    """Rows may be any number of elements apart, as run time says, but in no opposite order."""
+    with make_context():
+        module = ir.Module.parse("func.func @rows(%x: tensor<?x64xf32>) { return }")
+        argument = module.body.operations[0].regions[0].blocks[0].arguments[0]
+        assert is_component(argument, {STRIDES: attribute_of(strides)}) == expected
 
 
 def test_pixels_of_three_channels_are_loaded_one_by_one() -> None:
