@@ -11,6 +11,7 @@ from mlir import ir
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import backward_slice
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Places:
             return None
         inside = {*found, structure.op}
         first = [op for op in found if self.structures[op].reduction_loops or not _is_read_by(op, inside)]
-        before = self._makers(first, found)
+        operands = [value for op in first for value in self.structures[op].operands]
+        before = {*first, *backward_slice(operands, list(found))}
         made = (self.segment_of.get(value) for op in before for value in self.structures[op].operands)
         return None if segment in made else Awaited(frozenset(before), frozenset(found - before))
 
@@ -65,17 +67,6 @@ class Places:
                 continue
             found.add(value.owner.operation)
             left += self.structures[value.owner.operation].operands
-        return found
-
-    def _makers(self, ops: Iterable[ir.Operation], among: set[ir.Operation]) -> set[ir.Operation]:
-        """Ops of a group, and those of the group that they are computed of."""
-        found, left = set[ir.Operation](), list(ops)
-        while left:
-            op = left.pop()
-            if op not in found:
-                found.add(op)
-                values = (value for value in self.structures[op].operands if value in self.segment_of)
-                left += [value.owner.operation for value in values if value.owner.operation in among]
         return found
 
 

@@ -286,6 +286,8 @@ class _Planner:
             awaited = places.awaited(structure, n)
             if awaited is None or self._multiply([*self.segments[n].ops, *awaited.before]):
                 continue
+            if awaited.beside and separated([structure.op], awaited.beside):
+                continue
             groups, cost = self._reordered(structure, n, awaited)
             if cost < saved and self._are_kernels(groups):
                 self.segments[max(0, n - 1) :] = map(self._segment, groups)
@@ -314,7 +316,8 @@ class _Planner:
             rest = [op for op in segment.ops if op not in awaited.before | awaited.beside]
             cost += self._shared_bytes(first, rest)
             left += [rest] if rest else []
-            together = [*early[-1], *first] if early and self._shared_bytes(early[-1], first) else []
+            may_share = early and first and not separated(early[-1][:1], first[:1])
+            together = [*early[-1], *first] if may_share and self._shared_bytes(early[-1], first) else []
             if together and self._are_kernels([together]):
                 early[-1] = together
             elif first:

@@ -59,17 +59,12 @@ class FuseComposeGathers(Pass):
             if not body(function) or is_tile_program(function):
                 continue
             machine = machine_of(target_of_module(module), device_of_module(module))
-            declined = list[str]()
-
-            def report(op: ir.Operation, reason: str, declined: list[str] = declined) -> None:
-                declined.append(reason)
-                remarks.declined(self, reason, op)
-
-            composed = through_slices(function)
-            composed += compose(function, machine, stored_results(function), report)
+            composed, stored = through_slices(function), stored_results(function)
+            kept = set(stored)
+            composed += compose(function, machine, kept, lambda op, reason: remarks.declined(self, reason, op))
             if composed:
                 remarks.applied(self, f"{composed} views of elementwise results", function)
-            elif not declined:
+            elif kept == stored:
                 remarks.declined(self, "no view of an elementwise result", function)
 
 

@@ -10,7 +10,6 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import products_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
-from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
 from mlirfuse.passes.gathers.gathered_ops import GatheredOps, is_whole_selection, reduction_of, stored_results
@@ -93,8 +92,9 @@ def _views_of(op: ir.Operation) -> list[ir.Operation]:
 
 def _obstacle(op: ir.Operation, views: list[ir.Operation], gathered: GatheredOps) -> str | None:
     """Why gathered views of a reduction's result are left alone, or None."""
-    structure = structure_of(op)
-    if structure is None or products_of(structure):
+    structure = reduction_of(op)
+    assert structure is not None  # `_viewed_reductions` yields such ops alone
+    if products_of(structure):
         return "it sums up products"
     if not _is_only_viewed(op.results[0], gathered):
         return "the result is read in its own order too"

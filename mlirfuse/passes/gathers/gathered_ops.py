@@ -211,14 +211,8 @@ class _Read:
 
 def _reads(structure: OpStructure, gather: Gather) -> dict[int, _Read]:
     """What an elementwise op needs of its operands, by number, at gathered places."""
-    known = _known_checks(structure, gather)
-    arguments = list(structure.op.regions[0].blocks[0].arguments)
-    used = {operand for op in _needed(structure.op, known) for operand in _operands(op, known)}
-    return {
-        number: _read(structure, number, gather)
-        for number in range(len(structure.operands) - 1)
-        if arguments[number] in used
-    }
+    used = _used(structure.op, _known_checks(structure, gather))
+    return {number: _read(structure, number, gather) for number in used}
 
 
 def _read(structure: OpStructure, number: int, gather: Gather) -> _Read:
@@ -243,8 +237,13 @@ def _has_zeros_around(value: ir.Value) -> bool:
 
 
 def _known_checks(structure: OpStructure, gather: Gather) -> dict[ir.Value, bool]:
-    """The arguments of an op's body that are checks which find the same at all gathered places, and what they find."""
+    """The arguments of an op's body that are checks which find the same at all gathered places, and what they find.
+
+    None of a reduction, whose loops may have no other operand along them.
+    """
     known: dict[ir.Value, bool] = {}
+    if structure.reduction_loops:
+        return known
     for number, operand in enumerate(structure.operands[:-1]):
         check = defining_op(operand)
         if check is None or check.name != DEFINITION.full_name or not gather_of(check.attributes).inside:
@@ -273,6 +272,12 @@ def _needed(op: ir.Operation, known: Mapping[ir.Value, bool]) -> set[ir.Operatio
             needed.add(inner)
             open_ += [made for value in _operands(inner, known) if (made := defining_op(value)) is not None]
     return needed
+
+
+def _used(op: ir.Operation, known: Mapping[ir.Value, bool]) -> list[int]:
+    """The numbers of the operands that an op's result needs, but the last, where it is known what some checks find."""
+    used = {operand for inner in _needed(op, known) for operand in _operands(inner, known)}
+    return [number for number, argument in enumerate(list(op.regions[0].blocks[0].arguments)[:-1]) if argument in used]
 
 
 def _operands(op: ir.Operation, known: Mapping[ir.Value, bool]) -> list[ir.Value]:
@@ -344,7 +349,7 @@ def reduction_of(op: ir.Operation) -> OpStructure | None:
     read = [axes for axes in structure.operand_axes[:-1] if axes is not None]
     if list(structure.result_axes[0]) != kept or len(read) != len(structure.operand_axes) - 1:
         return None
-    if not set(range(structure.loop_count)) <= {loop for axes in read for loop in axes}:
+    if not set(range(structure.loop_count)) <= {loop for number in _used(op, {}) for loop in read[number]}:
         return None
     operations = list(op.regions[0].blocks[0].operations)
     return None if any(inner.operation.name == "linalg.index" for inner in operations) else structure

@@ -63,7 +63,7 @@ class FuseComposeTogether(Pass):
         """Rewrites the `builtin.module` in place."""
         machine = machine_of(target_of_module(module), device_of_module(module))
         for function in host_functions(module):
-            left = _left(function, machine)
+            left, gaining = _left(function, machine), list[ir.Value]()
             for group in connected(left, partial(_around, function)):
                 op, what = group[0].owner.operation, f"views of {len(group)} result(s)"
                 found = Comparison(inf, 0.0) if self.always else _compared(module, function, group, machine)
@@ -74,9 +74,11 @@ class FuseComposeTogether(Pass):
                     remarks.declined(self, f"{what} are {text}", op)
                 else:
                     remarks.applied(self, f"{what}: {found.before:.1f} us -> {found.after:.1f} us, as predicted", op)
-                    kept = stored_results(function) | (set(left) - set(group))
-                    compose(function, machine, kept, whatever_it_takes=True)
-                    through_slices(function)
+                    gaining += group
+            if gaining:
+                kept = stored_results(function) | (set(left) - set(gaining))
+                compose(function, machine, kept, whatever_it_takes=True)
+                through_slices(function)
             if not left:
                 remarks.declined(self, "no view of an elementwise result is in memory for its costs alone", function)
 

@@ -38,14 +38,14 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 MOST_AGAIN = 3
-"""Schedules that are tried after the first one; as many again may turn out not to compile."""
+"""Schedules that are tried after the first one; as many again may turn out not to compile, or to spill little."""
 
 MOST_LEAN = 3
 """Schedules of the fewest registers that are tried after these."""
 
 NEARLY = 1.05
-"""Registers that a thread wanted to those that it had, up to which another schedule with a few more is near: these are
-not counted."""
+"""Wanted to available registers, up to which a schedule that spilled is not one of those `MOST_AGAIN`: another one,
+with slightly more registers, may fit."""
 
 STRONGER, MOST_STRONGER = 1.1, 16
 """By how much a correction grows that leaves the choice as it was, and how often it may."""
@@ -127,10 +127,10 @@ def _next(
     """The first alternative that is new and legal, or of the `lean` ones after enough of the others."""
     tried = {attempt.schedule for attempt in attempts}
     most_held = LARGER * max(attempt.schedule.layout.elements_per_thread for attempt in attempts)
-    compiled = sum(attempt.lacking > NEARLY for attempt in attempts)
+    spilled = sum(attempt.lacking > NEARLY for attempt in attempts)
     most = MOST_AGAIN + MOST_LEAN
-    if compiled <= most and len(attempts) <= 2 * most:
-        enough = compiled > MOST_AGAIN or len(attempts) > 2 * MOST_AGAIN
+    if spilled <= most and len(attempts) <= 2 * most:
+        enough = spilled > MOST_AGAIN or len(attempts) > 2 * MOST_AGAIN
         for schedule in lean if enough else chain(alternatives, lean):
             if schedule not in tried and schedule.layout.elements_per_thread <= most_held and legal(schedule):
                 return schedule
