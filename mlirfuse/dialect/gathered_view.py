@@ -283,10 +283,12 @@ def promised_strides(gather: Gather, shape: Sequence[int], strides: Sequence[int
 
 
 def _unit(gather: Gather, shape: Sequence[int], strides: Sequence[int | None]) -> tuple[int | None, int]:
-    """`Gather.unit`, where a check has its own extents in place of the source's."""
+    """`Gather.unit`, where a check has its own extents in place of the source's; of run-time strides and steps back it
+    knows nothing.
+    """
     if gather.inside is not None:
         return gather.unit(gather.inside, row_major(gather.inside))
-    return gather.unit(shape, strides)
+    return gather.unit(shape, [None if s is None or s < 0 else s for s in strides])
 
 
 def _runs(shape: Sequence[int], components: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
@@ -330,7 +332,7 @@ def view_attributes(
 ) -> dict[str, ir.Attribute]:
     """The attributes of a kernel's argument that is a gathered view, from the type and those of the view's source."""
     known = entries_of(source[STRIDES]) if STRIDES in source else row_major(type_.shape)
-    strides = promised_strides(gather, type_.shape, [s if s >= 0 else None for s in known])
+    strides = promised_strides(gather, type_.shape, known)
     entries = gather.attributes() | {"source": ir.TypeAttr.get(type_)}
     if STRIDES in source:
         entries["strides"] = source[STRIDES]
@@ -344,7 +346,7 @@ def promised_alignment(
     gather: Gather, source: ir.ShapedType, strides: Sequence[int | None], alignment: ir.Attribute
 ) -> ir.IntegerAttr:
     """Bytes of which contiguous runs of a view are a multiple, and to which they are aligned, `alignment` at most."""
-    _, run = _unit(gather, source.shape, [None if s is None or s < 0 else s for s in strides])
+    _, run = _unit(gather, source.shape, strides)
     known, size = ir.IntegerAttr(alignment), 1 if gather.inside else from_mlir(source.element_type).bytes
     return ir.IntegerAttr.get(known.type, gcd(known.value, run * size))
 

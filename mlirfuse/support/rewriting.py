@@ -184,3 +184,9 @@ def erase_dead(ops: list[ir.Operation]) -> None:
     for op in reversed(ops):
         if all(not list(result.uses) for result in op.results):
             op.operation.erase()
+
+
+def erase_unused(function: ir.Operation) -> None:
+    """Erases the ops of a function whose results are unused, but calls and ops without results."""
+    ops = [op.operation for op in function.regions[0].blocks[0].operations]
+    erase_dead([op for op in ops if op.results and op.name != "func.call"])

@@ -19,7 +19,16 @@ from mlirfuse.dialect.gathered_view import DEFINITION as GATHERED_VIEW
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op
-from mlirfuse.support.strides import NEGATIVE, PACKED, RUN_TIME, attribute_of, contiguous, entries_of, is_known
+from mlirfuse.support.strides import (
+    NEGATIVE,
+    PACKED,
+    RUN_TIME,
+    attribute_of,
+    contiguous,
+    entries_of,
+    is_known,
+    may_be_reversed,
+)
 
 RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
@@ -167,10 +176,13 @@ class _Known:
         result = []
         for dims in axes:
             strides = [self.resolved(dim) for dim in dims if self.extents[dim] != 1 or len(dims) == 1]
-            known, unknown = [s for s in strides if is_known(s)], [s for s in strides if not is_known(s)]
-            if unknown and known:
+            known = [s for s in strides if is_known(s)]
+            if len(known) == len(strides):
+                result.append(sum(known))
+                continue
+            if known:
                 self._lower(sum(known))
-            result.append(min(unknown + [NEGATIVE] * (min(known, default=0) < 0)) if unknown else sum(known))
+            result.append(NEGATIVE if any(map(may_be_reversed, strides)) else RUN_TIME)
         return result
 
     def resolved(self, dim: int) -> int:

@@ -22,7 +22,7 @@ from mlirfuse.passes.gathers.viewed_result import checks_by, checks_of, compose,
 from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.affine_expressions import bounds
-from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.support.rewriting import defining_op, erase_unused
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def through_slices(function: ir.Operation) -> int:
             read_nothing(check)
         count += 1
     if count:
-        erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
+        erase_unused(function)
     return count
 
 

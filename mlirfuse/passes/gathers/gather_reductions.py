@@ -15,7 +15,7 @@ from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
 from mlirfuse.passes.gathers.gathered_ops import GatheredOps, is_whole_selection, reduction_of, stored_results
 from mlirfuse.passes.gathers.viewed_result import merge_views
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.support.rewriting import defining_op, erase_unused
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class FuseGatherReductions(Pass):
                         new = gathered.of(view.operands[0], gather_of(view.attributes))
                     view.results[0].replace_all_uses_with(new)
                 moved += len(views)
-                erase_dead([each for each in body(function) if each.results and each.name != "func.call"])
+                erase_unused(function)
             if moved:
                 merge_views(function)
                 remarks.applied(self, f"{moved} views of reductions", function)

@@ -334,8 +334,7 @@ def _elementwise(op: ir.Operation) -> OpStructure | None:
         return None
     if any(axes is None for axes in structure.operand_axes[:-1]) or None in extents_of(op.results[0]):
         return None
-    operations = list(op.regions[0].blocks[0].operations)
-    return None if any(inner.operation.name == "linalg.index" for inner in operations) else structure
+    return None if _reads_indices(op) else structure
 
 
 def reduction_of(op: ir.Operation) -> OpStructure | None:
@@ -351,8 +350,12 @@ def reduction_of(op: ir.Operation) -> OpStructure | None:
         return None
     if not set(range(structure.loop_count)) <= {loop for number in _used(op, {}) for loop in read[number]}:
         return None
-    operations = list(op.regions[0].blocks[0].operations)
-    return None if any(inner.operation.name == "linalg.index" for inner in operations) else structure
+    return None if _reads_indices(op) else structure
+
+
+def _reads_indices(op: ir.Operation) -> bool:
+    """Whether an op computes with the indices of its loops."""
+    return any(inner.operation.name == "linalg.index" for inner in op.regions[0].blocks[0].operations)
 
 
 def _ranges(op: ir.Operation) -> Sequence[Range | None]:

@@ -32,7 +32,7 @@ from mlirfuse.support.affine_expressions import single_dim
 from mlirfuse.support.dtypes import bytes_of, element_bytes
 from mlirfuse.support.equivalence import operation_key
 from mlirfuse.support.pointwise import pointwise
-from mlirfuse.support.rewriting import defining_op, erase, erase_dead
+from mlirfuse.support.rewriting import defining_op, erase, erase_unused
 from mlirfuse.tiling.tiles import zero
 
 MOST_LOADS = 24
@@ -68,7 +68,7 @@ def compose(
         views += len(result.views)
         result.replace()
         joins = JoinedResults()
-        erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
+        erase_unused(function)
     if views:
         merge_views(function)
     return views

@@ -15,7 +15,7 @@ from mlirfuse.analysis.memory.shared_arrays import is_part_of_access
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.passes.slices.sliced_ops import SLICE, Range, ranges_of
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import defining_op, erase_dead
+from mlirfuse.support.rewriting import defining_op, erase_unused
 from mlirfuse.tiling.tiles import index
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -53,7 +53,7 @@ class FuseCollapseSlices(Pass):
             found = [(op, part) for op in slices if (part := _component_of(op)) is not None]
             for op, part in found:
                 _replace(op, part, rows)
-            erase_dead([op for op in body(function) if op.results and op.name != "func.call"])
+            erase_unused(function)
             if found:
                 remarks.applied(self, f"{len(found)} slices of several axes", function)
             else:

@@ -19,7 +19,7 @@ from mlirfuse.passes.gathers.gathered_ops import stored_results
 from mlirfuse.passes.gathers.viewed_result import compose, viewed_results
 from mlirfuse.passes.joins.joined_results import JoinedResults
 from mlirfuse.passes.slices.sliced_ops import is_elementwise
-from mlirfuse.passes.trials.trial import Comparison, Trial, needing, surrounded
+from mlirfuse.passes.trials.trial import Comparison, compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.connected import connected
 from mlirfuse.support.rewriting import backward_slice
@@ -103,7 +103,10 @@ def _compared(
     ops = surrounded(function, [base.owner.operation for base in group])
     if len(ops) > MOST_OPS:
         return None
-    before, trial = Trial(module, function, ops).microseconds(), Trial(module, function, ops)
-    (copy,) = [op for op in trial.module.body.operations if list(body(op.operation))]
-    compose(copy.operation, machine, stored_results(copy.operation), whatever_it_takes=True)
-    return Comparison(before, trial.microseconds())
+    return compare(module, function, ops, partial(_compose_copies, machine))
+
+
+def _compose_copies(machine: MachineModel, copies: dict[ir.Operation, ir.Operation]) -> None:
+    """Computes the gathered views in the function that some copies are in."""
+    function = next(iter(copies.values())).parent.operation
+    compose(function, machine, stored_results(function), whatever_it_takes=True)

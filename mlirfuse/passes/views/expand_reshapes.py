@@ -228,17 +228,14 @@ class _Expansion:
         if key not in self._views:
             maker = defining_op(value)
             ranges = ranges_of(maker, backwards=True) if maker is not None and maker.name == SLICE else None
-            if (
-                maker is None
-                or ranges is None
-                or not all(r is None or len(f) == 1 for r, f in zip(ranges, factors, strict=True))
-            ):
-                self._views[key] = _expand(value, factors)
-            else:
+            pairs = list(zip(ranges or (), factors, strict=False))
+            if maker is not None and ranges is not None and all(r is None or len(f) == 1 for r, f in pairs):
                 extents = ir.RankedTensorType(maker.operands[0].type).shape
-                sides = [f if r is None else (n,) for r, f, n in zip(ranges, factors, extents, strict=True)]
-                own = [each for r, f in zip(ranges, factors, strict=True) for each in (r,) * len(f)]
+                sides = [f if r is None else (n,) for (r, f), n in zip(pairs, extents, strict=True)]
+                own = [each for r, f in pairs for each in (r,) * len(f)]
                 self._views[key] = extracted(self._view(maker.operands[0], sides), tuple(own))
+            else:
+                self._views[key] = _expand(value, factors)
         return self._views[key]
 
     def _start(self, value: ir.Value, factors: Sequence[Factors]) -> ir.Value:
