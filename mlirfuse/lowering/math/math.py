@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, nan
+from math import copysign, inf, isnan, nan
 from typing import ClassVar
 
 from mlir import ir
@@ -13,17 +13,16 @@ from mlir.dialects import arith, llvm, math
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.ranges import LEAST_SQUARE, value_range
 from mlirfuse.lowering.kernel_func import has_target, kernels, target_of_kernel
-from mlirfuse.lowering.math.elements import by_element, constant_like, is_double
+from mlirfuse.lowering.math.elements import broadcast_like, by_element, constant_like, is_double
 from mlirfuse.lowering.math.special_unit import inverse_root
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.rewriting import erase, ops_named
+from mlirfuse.support.rewriting import erase, number_of, ops_named
 
 ROOT_SCALE = 2.0**-32
 """Brings the root of a tiny number that was multiplied by its inverse's square back to what it is."""
 
 
-EXTREMES = {"arith.maximumf": "llvm.nvvm.fmax.d", "arith.minimumf": "llvm.nvvm.fmin.d"}
-"""Instructions for doubles, which order zeros by their sign, and leave out NaN."""
+EXTREMES = ("arith.maximumf", "arith.minimumf")
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,9 @@ class LowerMath(Pass):
     a tile: that took most of the time of compiling a product in float32. Vectors become scalars where the target packs
     two products into an instruction, whose pairs of registers schedules do not count.
 
-    Of maxima and minima in double precision LLVM makes comparisons for zeros and for NaN, as `llvm.maximum` does not
-    say that an instruction orders zeros; `max.f64` does. One comparison is left, for NaN.
+    A maximum or minimum in double precision is no instruction of the hardware; what ptxas makes of `max.f64` takes eight.
+    With a constant it is a comparison and a selection. Of two numbers the sign of their difference selects, which
+    orders zeros too, and a comparison makes it NaN where one of them is.
 
     ```mlir
     %r = math.sqrt %x : f64
@@ -55,9 +55,12 @@ class LowerMath(Pass):
     ```mlir
     %m = arith.maximumf %a, %b : f64
     // lower-math
-    %0 = llvm.call_intrinsic "llvm.nvvm.fmax.d"(%a, %b) : (f64, f64) -> f64
-    %1 = arith.cmpf uno, %a, %b : f64
-    %m = arith.select %1, %nan, %0 : f64
+    %0 = arith.subf %b, %a : f64
+    %1 = arith.bitcast %0 : f64 to i64
+    %2 = arith.cmpi slt, %1, %zero : i64
+    %3 = arith.select %2, %a, %b : f64
+    %4 = arith.cmpf uno, %a, %b : f64
+    %m = arith.select %4, %nan, %3 : f64
     ```
     """
 
@@ -83,7 +86,7 @@ class LowerMath(Pass):
             for op in extremes:
                 _replace(op, _extreme)
             if extremes:
-                remarks.applied(self, f"{len(extremes)} maxima and minima of doubles are one instruction each", func)
+                remarks.applied(self, f"{len(extremes)} maxima and minima of doubles are selected", func)
 
 
 def _replace(op: ir.Operation, lowered: Callable[[ir.Operation], ir.Value]) -> None:
@@ -94,12 +97,30 @@ def _replace(op: ir.Operation, lowered: Callable[[ir.Operation], ir.Value]) -> N
 
 
 def _extreme(op: ir.Operation) -> ir.Value:
-    """The maximum or minimum of two doubles, NaN where one is."""
+    """The maximum or minimum of two doubles, NaN where one is; -0 is less than 0."""
     a, b = op.operands
-    name, scalar = EXTREMES[op.name], ir.F64Type.get()
-    found = by_element(lambda x, y: llvm.CallIntrinsicOp(scalar, name, [x, y], [], []).results[0], a, b)
+    largest = op.name == "arith.maximumf"
+    for number, other in ((a, b), (b, a)):
+        limit = number_of(number)
+        if limit is not None and not isnan(limit):
+            return _limited(other, number, limit, largest=largest)
+    difference = arith.subf(b, a) if largest else arith.subf(a, b)
+    bits = ir.IntegerType.get_signless(64)
+    type_ = ir.VectorType.get(a.type.shape, bits) if isinstance(a.type, ir.VectorType) else bits
+    zero = broadcast_like(arith.constant(bits, 0), type_)
+    is_first = arith.cmpi(arith.CmpIPredicate.slt, arith.bitcast(type_, difference), zero)
     unordered = arith.cmpf(arith.CmpFPredicate.UNO, a, b)
-    return arith.select(unordered, constant_like(nan, a.type), found)
+    return arith.select(unordered, constant_like(nan, a.type), arith.select(is_first, a, b))
+
+
+def _limited(x: ir.Value, constant: ir.Value, limit: float, *, largest: bool) -> ir.Value:
+    """The maximum or minimum of a double and a constant. A zero that it may be is the constant where that is the one."""
+    wins = limit == 0 and (copysign(1, limit) > 0) == largest
+    if largest:
+        predicate = arith.CmpFPredicate.OLE if wins else arith.CmpFPredicate.OLT
+    else:
+        predicate = arith.CmpFPredicate.OGE if wins else arith.CmpFPredicate.OGT
+    return arith.select(arith.cmpf(predicate, x, constant), constant, x)
 
 
 def _root(op: ir.Operation) -> ir.Value:

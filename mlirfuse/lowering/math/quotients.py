@@ -19,16 +19,16 @@ must the correction be exact (Markstein, "IA-64 and Elementary Functions", 2000,
 DOUBLE_NUDGE = 2.0**-54
 """The same of double precision."""
 
-LARGEST, LARGEST_DOUBLE = 2.0**128 - 2.0**104, 2.0**1023 * (2 - 2.0**-52)
+LARGEST = 2.0**128 - 2.0**104
 
 
 def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciprocal: ir.Value) -> ir.Value:
     """The quotient `x / s` in four instructions, correctly rounded where `|x / s|` is 2^-101 at least, 2^-968 in `f64`.
 
     Smaller quotients are within 1.5 units in the last place, as their remainder is subnormal. The first quotient is
-    truncated, so that only an infinite x makes it infinite; overflow happens in the correction. The remainder is
-    clamped to finite numbers, which keeps an infinite quotient infinite. A remainder of 0 times a negative reciprocal
-    keeps the sign of a zero quotient.
+    truncated, so that only an infinite x makes it infinite; overflow happens in the correction. Its remainder, NaN, is
+    clamped to a finite number, which keeps the quotient infinite; in `f64`, where a minimum takes eight instructions,
+    the first quotient is selected. A remainder of 0 times a negative reciprocal keeps the sign of a zero quotient.
 
     Args:
         x: the dividend, a number or a vector, as are the others.
@@ -37,9 +37,11 @@ def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciproc
         reciprocal: `1 / s`, rounded to nearest; -0 where `s` is zero or infinite, whose `above` is `1 / s`.
     """
     first = by_element(truncated_product, x, above)
-    largest = LARGEST_DOUBLE if is_double(x.type) else LARGEST
-    rest = arith.minnumf(math.fma(first, minus_s, x), constant_like(largest, x.type))
-    return math.fma(rest, reciprocal, first)
+    rest = math.fma(first, minus_s, x)
+    if is_double(x.type):
+        exact = arith.cmpf(arith.CmpFPredicate.ORD, rest, rest)
+        return arith.select(exact, math.fma(rest, reciprocal, first), first)
+    return math.fma(arith.minnumf(rest, constant_like(LARGEST, x.type)), reciprocal, first)
 
 
 def reciprocals(divisor: ir.Value, *, clamps: bool) -> tuple[ir.Value, ir.Value]:

@@ -53,8 +53,10 @@ def _value(value: ir.Value, x: float, module: ir.Module) -> float:
     operands = [_value(operand, x, module) for operand in op.operands]
     if op.name == "arith.negf":
         return -operands[0]
-    if op.name == "arith.minnumf":
-        return min((each for each in operands if not math.isnan(each)), default=math.nan)
+    if op.name == "arith.cmpf":  # ord
+        return not any(map(math.isnan, operands))
+    if op.name == "arith.select":
+        return operands[1] if operands[0] else operands[2]
     if op.name == "math.fma":
         return _rounded(*operands)
     assert op.name in ("arith.mulf", "llvm.call_intrinsic"), op.name

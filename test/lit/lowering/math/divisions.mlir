@@ -77,8 +77,9 @@ gpu.module @double {
     // CHECK: %[[MINUS:.*]] = arith.negf %[[X]]
     // CHECK: %[[Q:.*]] = llvm.call_intrinsic "llvm.nvvm.mul.rz.d"(%[[MINUS]], %{{.*}}) : (f64, f64) -> f64
     // CHECK: %[[REST:.*]] = math.fma %[[Q]], %{{.*}}, %[[MINUS]] : f64
-    // CHECK: %[[FINITE:.*]] = arith.minnumf %[[REST]], %{{.*}} : f64
-    // CHECK: math.fma %[[FINITE]], %{{.*}}, %[[Q]] : f64
+    // CHECK: %[[FINITE:.*]] = arith.cmpf ord, %[[REST]], %[[REST]] : f64
+    // CHECK: %[[BETTER:.*]] = math.fma %[[REST]], %{{.*}}, %[[Q]] : f64
+    // CHECK: arith.select %[[FINITE]], %[[BETTER]], %[[Q]] : f64
     // CHECK-NOT: arith.divf
     %0 = arith.divf %x, %three : f64
     memref.store %0, %out[%c0] : memref<4xf64>
