@@ -34,7 +34,8 @@ def index(x: TensorBase, key: Index | tuple[Index, ...]) -> Tensor:
     Raises:
         UnsupportedError: an array, a list or a bool as an index.
         ShapeError: an index out of range, a step of 0, more indices than dimensions, or two ellipses.
-        NeedsStatic: a slice or an integer index of a dimension of dynamic extent, other than `:` and `::-1`.
+        NeedsStatic: a slice or an integer index of a dimension of dynamic extent, other than `:` and `::-1`; or one
+            that is computed from an extent.
     """
     entries = _complete(x, key if isinstance(key, tuple) else (key,))
     ranges: list[Range] = []
@@ -68,7 +69,9 @@ def _complete(x: TensorBase, key: Sequence[Any]) -> list[slice | int | None]:
     """The index with a slice or an integer for each dimension, and no ellipsis."""
     for entry in key:
         is_index = isinstance(entry, slice | EllipsisType | int) or entry is None or hasattr(entry, "__index__")
-        if not is_index or isinstance(entry, bool | TensorBase | ScalarBase | np.ndarray):
+        if isinstance(entry, ScalarBase):
+            is_index = bool(entry.symbols)  # computed from extents, which become numbers of the compilation
+        if not is_index or isinstance(entry, bool | TensorBase | np.ndarray):
             raise at_user_line(UnsupportedError(f"index {entry!r} is not supported", hint=_HINT))
     named = sum(entry is not None and entry is not Ellipsis for entry in key)
     ellipses = sum(entry is Ellipsis for entry in key)

@@ -73,6 +73,21 @@ def test_neighbours_are_compiled_for_their_extents(function: Any, rows: int) -> 
     assert "tensor<?x8x16xf32>" in lowered.as_text("linalg")
 
 
+def test_indices_that_are_computed_from_extents() -> None:
+    """The last row, the middle one, and the second half: the extent is a number of the compilation."""
+
+    def rows(x: Any) -> Any:
+        n = x.shape[0]
+        return x[n - 1] * x[n // 2] + x[n // 2 :].sum(axis=0)
+
+    fused = mf.fuse(rows, target="interpret")
+    for n in (2, 5):
+        x = np.random.default_rng(n).integers(-3, 4, (n, 8)).astype(np.float32)
+        np.testing.assert_array_equal(np.asarray(fused(x)), rows(x))
+    with pytest.raises(mf.MlirFuseError, match="is not supported"):
+        mf.fuse(lambda x, i: x[i], target="interpret")(x, 1)
+
+
 def test_heads_of_run_time_rows() -> None:
     """Reshapes are followed along dimensions that are sliced, whatever is known of the others."""
     rng = np.random.default_rng(0)
