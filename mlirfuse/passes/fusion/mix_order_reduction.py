@@ -103,8 +103,9 @@ class FuseMixOrderReduction(Pass):
                 self._merge(pair, function, remarks)
                 return True
             declined.append((pair.second_call, f"{pair}: {reason}", True))
+        seen: dict[ir.Operation, bool | None] = {}
         for position, pair in enumerate(pairs):
-            is_candidate = not pair.shared_bytes() and not pair.separated() and pair.reduces_over_rows()
+            is_candidate = not pair.shared_bytes() and not pair.separated() and pair.reduces_over_rows(seen)
             is_candidate = is_candidate and symbol(pair.first) not in apart
             views = shared_views(pair) if is_candidate else []
             reasons: list[str] = []
@@ -130,6 +131,17 @@ class FuseMixOrderReduction(Pass):
         saved = f"{symbol(pair.second)} joins {symbol(pair.first)}: {pair.shared_bytes()} bytes an element saved"
         remarks.applied(self, saved, pair.second_call)
         pair.merge(function)
+
+
+def _reduces_over_rows(kernel: ir.Operation) -> bool | None:
+    """Whether a kernel reduces over dimensions other than the innermost; None for a contraction."""
+    try:
+        space, structures = kernel_space(kernel)
+    except ScheduleError:  # `fuse-assign-schedule` reports kernels without a legal schedule
+        return None
+    if contraction_in(space, structures) is not None:
+        return None
+    return any(dims and space.rank - 1 not in dims for dims in space.reduced.values())
 
 
 def _pairs(module: ir.Operation, function: ir.Operation, known: Known) -> list[_Pair]:
@@ -203,18 +215,17 @@ class _Pair(KernelPair):
         stored = {*_read(self.first_call, self.first), *self.first_call.results}
         return sum(_bytes(v) for v in _read(self.second_call, self.second) if v in stored and _rank(v) == whole > 1)
 
-    def reduces_over_rows(self) -> bool:
+    def reduces_over_rows(self, seen: dict[ir.Operation, bool | None]) -> bool:
         """Whether one of the kernels reduces over dimensions other than the innermost, and neither is a contraction.
 
         Other pairs that read reshapes of an array, such as a product of batches, are not reductions in two orders.
+        `seen` is what was found of kernels.
         """
-        try:
-            spaces = [kernel_space(kernel) for kernel in (self.first, self.second)]
-        except ScheduleError:  # `fuse-assign-schedule` reports kernels without a legal schedule
-            return False
-        if any(contraction_in(*space) is not None for space in spaces):
-            return False
-        return any(dims and space.rank - 1 not in dims for space, _ in spaces for dims in space.reduced.values())
+        for kernel in (self.first, self.second):
+            if kernel not in seen:
+                seen[kernel] = _reduces_over_rows(kernel)
+        found = seen[self.first], seen[self.second]
+        return None not in found and any(found)
 
     def both_reduce(self) -> bool:
         """Whether both kernels have reductions."""

@@ -12,7 +12,13 @@ from mlirfuse.analysis.contractions.contraction import products_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.memory.host_views import is_host_view
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
-from mlirfuse.passes.gathers.gathered_ops import GatheredOps, is_whole_selection, reduction_of, stored_results
+from mlirfuse.passes.gathers.gathered_ops import (
+    GatheredOps,
+    is_whole_selection,
+    loop_extent,
+    reduction_of,
+    stored_results,
+)
 from mlirfuse.passes.gathers.viewed_result import merge_views
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase_unused
@@ -26,7 +32,8 @@ class FuseGatherReductions(Pass):
     a kernel that reads the rows as they are; another one reads the statistics, and the rows, in another order. Once the
     statistics are of the gathered rows, one kernel reads these once: a normalisation whose result is shifted and
     divided into windows. The pass declines where the result is read in its own order too, where a view has an element
-    more than once or leaves the result, and where its readers do not gather what is reduced.
+    more than once or leaves the result, where its readers do not gather what is reduced, and where only run time knows
+    how many elements that is.
 
     ```mlir
     %s = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%x : tensor<56x192xf32>) ...
@@ -96,6 +103,8 @@ def _obstacle(op: ir.Operation, views: list[ir.Operation], gathered: GatheredOps
     assert structure is not None  # `_viewed_reductions` yields such ops alone
     if products_of(structure):
         return "it sums up products"
+    if any(loop_extent(structure, loop) is None for loop in structure.reduction_loops):
+        return "how many elements it reduces is known at run time only"
     if not _is_only_viewed(op.results[0], gathered):
         return "the result is read in its own order too"
     for view in views:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from mlir import ir
 from mlir.dialects import linalg, tensor
 
+from mlirfuse.analysis.arithmetic.instruction_counts import Instructions
 from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
@@ -39,6 +40,21 @@ class Step:
     structure: OpStructure | None
 
 
+@dataclass
+class Known:
+    """What was found out of a function's ops, for as long as the function stays as it is.
+
+    Attributes:
+        structures: the loops of ops that compute element by element; None of others.
+        sources: what elements of a value at gathered places are made of, and the places in that.
+        instructions: what an element of an op's result takes.
+    """
+
+    structures: dict[ir.Operation, OpStructure | None] = field(default_factory=dict)
+    sources: dict[tuple[ir.Value, Gather], list[tuple[ir.Value, Gather]]] = field(default_factory=dict)
+    instructions: dict[ir.Operation, Instructions] = field(default_factory=dict)
+
+
 class GatheredOps:
     """Elements of values at gathered places: of an op's result by that op on elements of its operands, as far as ops
     are elementwise, or are asked for.
@@ -50,11 +66,13 @@ class GatheredOps:
     Args:
         kept: values that are in memory anyway, and viewed themselves.
         reduced: results of reductions (`reduction_of`) that are made of gathered elements too.
+        known: what was found out before of the function as it is.
     """
 
-    def __init__(self, kept: Collection[ir.Value] = (), reduced: Collection[ir.Value] = ()):
+    def __init__(self, kept: Collection[ir.Value] = (), reduced: Collection[ir.Value] = (), known: Known | None = None):
         self.kept = kept
         self.reduced = reduced
+        self.known = known or Known()
 
     def step(self, value: ir.Value) -> Step | None:
         """How a value is made, where its elements are made of elements of others; None where it is viewed itself."""
@@ -72,11 +90,22 @@ class GatheredOps:
         elif op.name in RESHAPES:
             follows = None not in (*extents_of(value), *extents_of(op.operands[0]))
         else:
-            structure = reduction_of(op) if value in self.reduced else _elementwise(op)
+            structure = reduction_of(op) if value in self.reduced else self._elementwise(op)
             if structure is None or (is_host_view(op) and self.step(op.operands[0]) is None):
                 return None
             return Step(value, op, structure)
         return Step(value, op, None) if follows else None
+
+    def _elementwise(self, op: ir.Operation) -> OpStructure | None:
+        if op not in self.known.structures:
+            self.known.structures[op] = _elementwise(op)
+        return self.known.structures[op]
+
+    def _sources(self, found: Step, gather: Gather) -> list[tuple[ir.Value, Gather]]:
+        key = found.value, gather
+        if key not in self.known.sources:
+            self.known.sources[key] = _sources(found, gather)
+        return self.known.sources[key]
 
     def steps(self, value: ir.Value, gather: Gather) -> Iterator[Step | ir.Value]:
         """How elements of a value are made from what is viewed, and what is viewed: as often as an element is made of
@@ -104,7 +133,7 @@ class GatheredOps:
                 yield found.op.operands[0], gather_of(found.op.attributes).selected(gather)
             else:
                 yield found, gather
-                open_ += _sources(found, gather)
+                open_ += self._sources(found, gather)
 
     def of(self, value: ir.Value, gather: Gather) -> ir.Value:
         """The elements of a value that a view of it would have; ops are built at the current insertion point."""
@@ -150,15 +179,16 @@ def _over_loops(structure: OpStructure, gather: Gather) -> Gather:
         ir.AffineExpr.get_dim(summed[loop]) if loop in summed else gather.map.results[axes.index(loop)]
         for loop in range(structure.loop_count)
     ]
-    extents = tuple((_extent(structure, loop),) for loop in summed)
-    return Gather((*gather.basis, *extents), ir.AffineMap.get(count + len(summed), 0, places))
+    extents = [loop_extent(structure, loop) for loop in summed]
+    known = tuple((extent,) for extent in extents if extent is not None)  # all of those that are gathered
+    return Gather((*gather.basis, *known), ir.AffineMap.get(count + len(summed), 0, places))
 
 
-def _extent(structure: OpStructure, loop: int) -> int:
-    """The extent of a loop along which operands are read."""
+def loop_extent(structure: OpStructure, loop: int) -> int | None:
+    """The extent of a loop along which operands are read; None where it is known at run time only."""
     read = zip(structure.operand_axes, structure.operand_extents, strict=True)
     pairs = ((own, extent) for axes, extents in read for own, extent in zip(axes or (), extents, strict=False))
-    return next(extent for own, extent in pairs if own == loop and extent is not None)
+    return next((extent for own, extent in pairs if own == loop and extent is not None), None)
 
 
 def _computed(structure: OpStructure, gathered: Sequence[ir.Value], gather: Gather) -> ir.Value:

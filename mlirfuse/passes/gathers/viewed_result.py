@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import ceil, floor, prod
 
 from mlir import ir
@@ -20,6 +22,7 @@ from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.fusion.cse import merge_equal_ops
 from mlirfuse.passes.gathers.gathered_ops import (
     GatheredOps,
+    Known,
     Step,
     divides_integers,
     is_whole_selection,
@@ -56,8 +59,8 @@ def compose(
         report: is told the op of each result that is declined, and why.
         whatever_it_takes: whether results are not declined that are predicted to take longer so, each by itself.
     """
-    views, joins = 0, JoinedResults()
-    while (result := next(viewed_results(function, kept), None)) is not None:
+    views, joins, known = 0, JoinedResults(), Known()
+    while (result := next(viewed_results(function, kept, known), None)) is not None:
         reason = result.obstacle(joins)
         if reason is None and not whatever_it_takes and (longer := result.loss(machine)) >= 0:
             reason = f"computing the elements of views would take {1e6 * longer:.1f} us longer"
@@ -67,7 +70,7 @@ def compose(
             continue
         views += len(result.views)
         result.replace()
-        joins = JoinedResults()
+        joins, known = JoinedResults(), Known()
         erase_unused(function)
     if views:
         merge_views(function)
@@ -87,9 +90,12 @@ def merge_views(function: ir.Operation) -> None:
     merge_equal_ops(function)
 
 
-def viewed_results(function: ir.Operation, kept: set[ir.Value]) -> Iterator[ViewedResult]:
-    """Elementwise results of which gathered views are read, in program order, without those that are kept."""
-    gathered = GatheredOps(kept)
+def viewed_results(function: ir.Operation, kept: set[ir.Value], known: Known | None = None) -> Iterator[ViewedResult]:
+    """Elementwise results of which gathered views are read, in program order, without those that are kept.
+
+    `known` is what was found out before of the function as it is.
+    """
+    gathered = GatheredOps(kept, known=known)
     found: dict[ir.Value, list[ir.Operation]] = {}
     for view in body(function):
         if view.name != DEFINITION.full_name or gather_of(view.attributes).inside or not list(view.results[0].uses):
@@ -141,11 +147,12 @@ class ViewedResult:
                 return "a view leaves the result, or has an element of it more than once, for a product or a result"
         if not all(self._is_free(use.owner.operation) for use in self.base.uses):
             return "the result is in memory anyway"
+        loads = (step for view in self.views for step in self._made(view) if not isinstance(step, Step))
+        if next(islice(loads, MOST_LOADS, None), None) is not None:
+            return f"the elements of views would be computed of more than {MOST_LOADS} elements of arrays"
         leaving = [step for view in self.views if self._leaves(view) for step in self._steps(view)]
         if any(divides_integers(step.op) for step in leaving if isinstance(step, Step)):
             return "integers are divided, and may be zeros past the end"
-        if (count := sum(len(self._loads(view)) for view in self.views)) > MOST_LOADS:
-            return f"the elements of views would be computed of {count} elements of arrays"
         return None
 
     def replace(self) -> None:
@@ -172,9 +179,13 @@ class ViewedResult:
             return is_followed and all(self._is_free(use.owner.operation) for use in user.results[0].uses)
         return _computes(user) and OPERATION not in user.attributes
 
-    def _steps(self, view: ir.Operation) -> list[Step | ir.Value]:
+    def _made(self, view: ir.Operation) -> Iterator[Step | ir.Value]:
         """How elements of a view are made, and of what."""
-        return list(self.gathered.steps(view.operands[0], gather_of(view.attributes)))
+        return self.gathered.steps(view.operands[0], gather_of(view.attributes))
+
+    def _steps(self, view: ir.Operation) -> list[Step | ir.Value]:
+        """All of these."""
+        return list(self._made(view))
 
     def _loads(self, view: ir.Operation) -> list[ir.Value]:
         """What is read of memory for an element of a view, each as often as it is read."""
@@ -202,13 +213,16 @@ class ViewedResult:
 
     def _seconds(self, machine: MachineModel, count: int, steps: Iterable[Step | ir.Value]) -> float:
         """Seconds of one SM for so many elements that are made in such steps."""
-        each = 0.0
+        each, times, known = 0.0, Counter[ir.Operation](), self.gathered.known.instructions
         for step in steps:
             if not isinstance(step, Step):
                 each += _access(step, machine)
             elif step.structure is not None:
-                needs = instructions_of(step.op)
-                each += needs.plain / machine.issue_per_sm + needs.special / machine.special_per_sm
+                times[step.op] += 1
+        for op, often in times.items():
+            if (needs := known.get(op)) is None:
+                needs = known[op] = instructions_of(op)
+            each += often * (needs.plain / machine.issue_per_sm + needs.special / machine.special_per_sm)
         return count * each
 
 

@@ -110,3 +110,32 @@ func.func @elementwise(%x: tensor<8xf32>) -> tensor<8xf32> {
   } -> tensor<8xf32>
   return %z : tensor<8xf32>
 }
+
+// -----
+
+#plane = affine_map<(d0, d1) -> (d0, d1)>
+#columns = affine_map<(d0, d1) -> (d1)>
+#rolled = affine_map<(d0) -> ((d0 + 3) mod 8)>
+
+// CHECK-LABEL: func.func @unknown(
+// CHECK:       %[[S:.*]] = linalg.generic {{.*}}iterator_types = ["reduction", "parallel"]} ins(%arg0
+// CHECK:       "fuse.gathered_view"(%[[S]])
+func.func @unknown(%x: tensor<?x8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  // expected-remark @below {{how many elements it reduces is known at run time only}}
+  %s = linalg.generic {indexing_maps = [#plane, #columns], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<?x8xf32>) outs(%i : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %t = "fuse.gathered_view"(%s) {basis = array<i64: 8>, map = #rolled, ranks = array<i64: 1>} : (tensor<8xf32>) -> tensor<8xf32>
+  %o = tensor.empty() : tensor<8xf32>
+  %line = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%y, %t : tensor<8xf32>, tensor<8xf32>) outs(%o : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.divf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %line : tensor<8xf32>
+}
