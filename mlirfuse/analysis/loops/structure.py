@@ -180,7 +180,7 @@ def _idle_extents(
     """Extents of loops from operands without a read of elements; raises `IRError` for a map that reads a part only."""
     idle: dict[int, int | None] = {}
     for type_, loops, skipped in zip(types, axes, unread, strict=True):
-        for axis, (loop, extent) in enumerate(zip(loops, _extents_of_type(type_), strict=True)):
+        for axis, (loop, extent) in enumerate(zip(loops, extents_of_type(type_), strict=True)):
             if loop is None and extent != 1:
                 raise IRError(
                     f"only the first element along axis {axis} of {type_} is read",
@@ -233,11 +233,11 @@ def _extents(value: ir.Value) -> Sequence[int]:
 
 
 def _extents_or_none(value: ir.Value) -> tuple[int | None, ...]:
-    return _extents_of_type(value.type)
+    return extents_of_type(value.type)
 
 
 @lru_cache(maxsize=64)
-def _extents_of_type(type_: ir.Type) -> tuple[int | None, ...]:
+def extents_of_type(type_: ir.Type) -> tuple[int | None, ...]:
     """The extents of a tensor's type, None where dynamic; a scalar has none."""
     if not isinstance(type_, ir.RankedTensorType):
         return ()

@@ -14,12 +14,13 @@ from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.spaces import kernel_space
-from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.loops.structure import OpStructure, extents_of_type
 from mlirfuse.analysis.reduction_parts import SHAPES, of_parts, written_beside
-from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS
+from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS, STRIDES
 from mlirfuse.passes.splitting.partial_results import combined
 from mlirfuse.passes.splitting.tensor_reductions import Beside
 from mlirfuse.support.rewriting import backward_slice, clone, defining_op, integer_of, read_values
+from mlirfuse.support.strides import attribute_of, entries_of, split
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes, result_extents
 
 
@@ -108,7 +109,8 @@ class PartsSplit:
         with ir.InsertionPoint(self.kernel), self.kernel.location:
             kernel = func.FuncOp(name, ir.FunctionType.get(inputs, outputs), visibility="private")
         kernel.attributes[KERNEL] = ir.UnitAttr.get()
-        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(known[number]) for number in used])
+        layouts = [self._view_layout(self._arguments[number], known[number]) for number in used]
+        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(layout) for layout in layouts])
         block = kernel.add_entry_block()
         self.mapping = dict(zip((self._arguments[number] for number in used), block.arguments, strict=True))
         with ir.InsertionPoint(block), self.kernel.location:
@@ -243,6 +245,20 @@ class PartsSplit:
         axis = self._axis(value)
         return value.type if axis is None or self._is_whole else self._divided(value.type, axis)
 
+    def _view_layout(self, value: ir.Value, known: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
+        """The attributes of an argument on parts, of which `known` are those of the whole."""
+        axis = self._axis(value)
+        if axis is None or self._is_whole or STRIDES not in known:
+            return known
+        rank = ir.RankedTensorType(value.type).rank
+        entries = split(entries_of(known[STRIDES]), self._groups(rank, axis), extents_of_type(self._view_type(value)))
+        return {**known, STRIDES: attribute_of(entries)}
+
+    @staticmethod
+    def _groups(rank: int, axis: int) -> list[list[int]]:
+        """The axes of a view in which one axis is two, for each axis."""
+        return [[a] if a < axis else [a, a + 1] if a == axis else [a + 1] for a in range(rank)]
+
     def _divided(self, type_: ir.Type, axis: int) -> ir.RankedTensorType:
         shape = list(ir.RankedTensorType(type_).shape)
         shape[axis : axis + 1] = [self.parts, self._each]
@@ -261,13 +277,12 @@ class PartsSplit:
             return value
         type_ = ir.RankedTensorType(value.type)
         view = self._divided(type_, axis)
-        groups = [[a] if a < axis else [a, a + 1] if a == axis else [a + 1] for a in range(type_.rank)]
         sizes = [
             tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), a).result).result
             for a in range(type_.rank)
             if type_.is_dynamic_dim(a)
         ]
-        return tensor.ExpandShapeOp(view, value, groups, sizes, list(view.shape)).result
+        return tensor.ExpandShapeOp(view, value, self._groups(type_.rank, axis), sizes, list(view.shape)).result
 
     def _replace_written(self, written: Sequence[ir.Value]) -> None:
         """Has the host read results that the first kernel writes in place of the kernel's own."""
@@ -280,7 +295,7 @@ class PartsSplit:
                 result.replace_all_uses_with(made[value])
                 continue
             rank = ir.RankedTensorType(value.type).rank
-            groups = [[a] if a < axis else [a, a + 1] if a == axis else [a + 1] for a in range(rank)]
+            groups = self._groups(rank, axis)
             result.replace_all_uses_with(tensor.CollapseShapeOp(value.type, made[value], groups).result)
 
     def _combine(

@@ -31,9 +31,9 @@ def test_same_as_numpy(seed: int, dynamic: bool) -> None:
 
 @pytest.mark.parametrize("form", [log_sum_exp, variance, several, largest_first, with_gradient])
 def test_joint_reductions_are_split(form: object) -> None:
-    """Over leading, trailing and non-neighbouring dimensions."""
-    for axes in ((0,), (2,), (0, 2), (0, 1, 2)):
-        case = PartsCase(form, (12, 8, 24), axes, form is log_sum_exp)
+    """Over leading, trailing and non-neighbouring dimensions, of an array and of a slice."""
+    for axes, sliced in (((0,), False), ((2,), True), ((0, 2), False), ((0, 1, 2), True)):
+        case = PartsCase(form, (12, 8, 24), axes, form is log_sum_exp, sliced)
         module, is_split = module_in_parts(case, 4, dynamic=False)
         assert is_split, axes
         x = case.array()

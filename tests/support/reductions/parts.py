@@ -59,31 +59,42 @@ class PartsCase:
         shape: of the array.
         axes: that are reduced.
         infinite: whether the first half of the array is minus infinity.
+        sliced: whether that is every third row, or plane, of what is given, and the last third of each.
     """
 
     form: Callable[..., Any]
     shape: tuple[int, ...]
     axes: tuple[int, ...]
     infinite: bool
+    sliced: bool = False
 
     def array(self) -> np.ndarray:
         """Numbers around 3, so that a variance that cancelled would show."""
-        x = (np.random.default_rng(1).standard_normal(self.shape) + 3).astype(np.float32)
+        x = (np.random.default_rng(1).standard_normal(self.given) + 3).astype(np.float32)
         if self.infinite:
-            x[: self.shape[0] // 2] = -np.inf
+            x[: self.given[0] // 2] = -np.inf
         return x
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The shape of the array that the function takes."""
+        return (3 * self.shape[0], *self.shape[1:-1], 3 * self.shape[-1]) if self.sliced else self.shape
+
+    def part(self, x: Any) -> Any:
+        """The array that is reduced, of the one that is given."""
+        return x[1::3, ..., 2 * self.shape[-1] :] if self.sliced else x
 
     def expected(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """The results in double precision."""
         with np.errstate(all="ignore"):
-            results = self.form(x.astype(np.float64), self.axes, np)
+            results = self.form(self.part(x).astype(np.float64), self.axes, np)
         return results if isinstance(results, tuple) else (results,)
 
     def function(self) -> Any:
         """The statistic over mlirfuse."""
 
         def statistic(x: Any) -> Any:
-            return self.form(x, self.axes, mf)
+            return self.form(self.part(x), self.axes, mf)
 
         return statistic
 
@@ -95,7 +106,8 @@ def random_parts_case(seed: int, extents: tuple[int, ...] = EXTENTS) -> PartsCas
     shape = tuple(rng.choice(extents) for _ in range(rank))
     axes = tuple(sorted(rng.sample(range(rank), rng.randint(1, rank))))
     form = rng.choice((log_sum_exp, variance, several, largest_first, extremes, with_gradient))
-    return PartsCase(form, shape, axes, form is log_sum_exp and rng.random() < 0.5)
+    infinite = form is log_sum_exp and rng.random() < 0.5
+    return PartsCase(form, shape, axes, infinite, sliced=rank > 1 and rng.random() < 0.25)
 
 
 def module_in_parts(case: PartsCase, parts: int, *, dynamic: bool) -> tuple[ir.Module, bool]:
@@ -107,7 +119,8 @@ def module_in_parts(case: PartsCase, parts: int, *, dynamic: bool) -> tuple[ir.M
         dynamic: whether leading extents that are kept are known at run time.
     """
     last = len(case.shape) - 1
-    shape = tuple(None if dynamic and d < last and d not in case.axes else n for d, n in enumerate(case.shape))
+    kept = {d for d in range(last) if d not in case.axes and not (case.sliced and d == 0)}
+    shape = tuple(None if dynamic and d in kept else n for d, n in enumerate(case.given))
     module = mf.fuse(case.function(), target="sm_90a").lower(mf.TensorSpec(shape, "float32")).module
     text = pipeline.NAMED["fuse-gpu-pipeline"].replace("fuse-split-parts", f"fuse-split-parts{{{{parts={parts}}}}}")
     with module.context:

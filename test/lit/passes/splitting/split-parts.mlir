@@ -188,6 +188,36 @@ func.func private @squares_0(%x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<
 
 // -----
 
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#kept = affine_map<(d0, d1) -> (d0)>
+// A dimension of a slice that is divided has two strides.
+// CHECK-LABEL: func.func @slice(
+// CHECK: %[[X:.*]] = tensor.extract_slice
+// CHECK: %[[VIEW:.*]] = tensor.expand_shape %[[X]] {{\[\[}}0], [1, 2]] output_shape [8, 4, 4] : tensor<8x16xf32> into tensor<8x4x4xf32>
+// CHECK: call @slice_0_parts(%[[VIEW]]) : (tensor<8x4x4xf32>) -> tensor<8x4xf32>
+// CHECK-LABEL: func.func private @slice_0_parts(
+// CHECK-SAME: tensor<8x4x4xf32> {fuse.strides = [96, 8, 2]}
+func.func @slice(%whole: tensor<8x3x32xf32>) -> tensor<8xf32> {
+  %x = tensor.extract_slice %whole[0, 1, 0] [8, 1, 16] [1, 1, 2] : tensor<8x3x32xf32> to tensor<8x16xf32>
+  %0 = call @slice_0(%x) : (tensor<8x16xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// expected-remark @below {{slice_0_parts reduces dimension 1 in 4 parts}}
+func.func private @slice_0(%x: tensor<8x16xf32> {fuse.strides = [96, 2]}) -> tensor<8xf32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<8x16xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+
+// -----
+
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #kept = affine_map<(d0, d1, d2) -> (d1)>
 #wrapped = affine_map<(d0, d1, d2) -> ((d0 + 1) mod 4, d1, d2)>
