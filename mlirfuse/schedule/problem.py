@@ -39,7 +39,7 @@ class PersistentLoopProblem:
         column_bytes: bytes per element of a row of what all tiles share (weights, biases).
         inner: whether there are reductions inside of a tile.
         row_bytes: bytes per row of what varies along the looped dimensions only (a row's mean).
-        wide: whether sums leave the kernel in the type that they are added up in, so that every rounding shows.
+        wide: whether sums in `f32` leave the kernel as such, so that every rounding shows.
         outer_only: whether reductions are over looped dimensions only, and none over elements of a row too.
         inner_reductions: the reductions inside of a tile that reduce parts of a row.
         outer_reductions: the same of reductions, in each tile's part of them.

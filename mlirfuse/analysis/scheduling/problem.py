@@ -176,7 +176,7 @@ def _persistent_loop(
         ),
         outer_only=all(space.reduced[s.op] <= set(plan.outer_dims) for s in plan.reductions),
         inner=any(space.reduced.get(s.op) for s in plan.tile),
-        wide=any(combiner_of(s).name == "arith.addf" for s in plan.reductions) and _returns_wide(kernel, plan),
+        wide=any(map(_sums_singles, plan.reductions)) and _returns_singles(kernel, plan),
         inner_reductions=_row_reductions(space, plan.tile, plan.outer_dims),
         outer_reductions=_row_reductions(space, plan.reductions, plan.outer_dims),
     )
@@ -199,8 +199,14 @@ def _row_reduction(space: IterationSpace, structure: OpStructure) -> RowReductio
     return RowReduction(dims, kept, sum(element_bytes(result.type) for result in op.results))
 
 
-def _returns_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
-    """Whether a reduction, or a value computed from one, is returned in a float type as wide as the sums."""
+def _sums_singles(reduction: OpStructure) -> bool:
+    """Whether a reduction sums in `f32`. In `f64` millions of numbers lose nothing that is seen."""
+    type_ = ir.RankedTensorType(reduction.op.results[0].type).element_type
+    return combiner_of(reduction).name == "arith.addf" and isinstance(type_, ir.F32Type)
+
+
+def _returns_singles(kernel: ir.Operation, plan: GridReduction) -> bool:
+    """Whether a reduction, or a value computed from one, is returned in `f32` at least."""
     late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     types = [ir.RankedTensorType(v.type).element_type for v in body(kernel)[-1].operands if v in late]
     return any(isinstance(type_, ir.F32Type | ir.F64Type) for type_ in types)
