@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 def without_spills(compile_once: Callable[[Attempts], tuple[C, Chosen]], assemble: Assemble = resources_of) -> C:
-    """The first of several compilations in which no kernel spills, or in which each that does spills least.
+    """The first of several compilations in which no kernel spills, or in which each that does loses least by that.
 
     A kernel that needs more shared memory than was estimated gets another schedule too, and so does one whose registers
     leave fewer blocks resident than the choice of its schedule assumed, where another one is faster then.

@@ -57,7 +57,7 @@ def report(
     elif len(tried) == 1:
         remarks.declined(pass_, f"{outcomes}, and was kept: it {kept}, and nothing else is legal", kernel)
     else:
-        remarks.declined(pass_, f"{outcomes}: {_text(chosen)} spills least, and was kept", kernel)
+        remarks.declined(pass_, f"{outcomes}: {_text(chosen)} loses least by that, and was kept", kernel)
 
 
 def _outcome(attempt: Attempt) -> str:

@@ -21,6 +21,7 @@ from mlirfuse.schedule.choice.choice import (
     RESOLUTION,
     choose_schedule,
     faster,
+    fastest_spilling,
     fastest_thin,
     fastest_with_known_registers,
     kind_of,
@@ -99,7 +100,7 @@ def choose_schedule_again(
     legal: Legal,
     machine: MachineModel | None = None,
 ) -> Schedule:
-    """The next schedule to try for a kernel without contractions; the least spilling one where all were tried.
+    """The next schedule to try for a kernel without contractions; of those that spill the fastest where all were tried.
 
     Where some did not spill, the fastest with the registers of their code: one of these, or another one, of which
     `MOST_AGAIN` are tried.
@@ -109,7 +110,11 @@ def choose_schedule_again(
         enough = len(attempts) > min(len(known), MOST_AGAIN)
         return fastest_with_known_registers(problem, target, known, None if enough else legal, machine)
     again = _rows_again(attempts, problem, target, grid_reduction)
-    return _next(attempts, again, _lean_rows(attempts, problem, target, grid_reduction, legal), legal)
+    lean = _lean_rows(attempts, problem, target, grid_reduction, legal)
+    if (schedule := _next(attempts, again, lean, legal)) is not None:
+        return schedule
+    lacking = {attempt.schedule: attempt.lacking for attempt in attempts if not attempt.refused}
+    return fastest_spilling(problem, target, lacking, machine) if lacking else attempts[0].schedule
 
 
 def choose_contraction_again(
@@ -118,13 +123,13 @@ def choose_contraction_again(
     """The next schedule to try for a contraction; the least spilling one where all were tried."""
     ranked = dict(fastest_first(problem, target, machine))
     again, lean = _contractions_again(attempts, problem, target, ranked), _lean_contractions(attempts, list(ranked))
-    return _next(attempts, again, lean, legal)
+    return _next(attempts, again, lean, legal) or least_spilling(attempts).schedule
 
 
 def _next(
     attempts: Sequence[Attempt], alternatives: Iterator[Schedule], lean: Iterator[Schedule], legal: Legal
-) -> Schedule:
-    """The first alternative that is new and legal, or of the `lean` ones after enough of the others."""
+) -> Schedule | None:
+    """The first alternative that is new and legal, or a `lean` one after enough of these, or None."""
     tried = {attempt.schedule for attempt in attempts}
     most_held = LARGER * max(attempt.schedule.layout.elements_per_thread for attempt in attempts)
     spilled = sum(attempt.lacking > NEARLY for attempt in attempts)
@@ -134,7 +139,7 @@ def _next(
         for schedule in lean if enough else chain(alternatives, lean):
             if schedule not in tried and schedule.layout.elements_per_thread <= most_held and legal(schedule):
                 return schedule
-    return least_spilling(attempts).schedule
+    return None
 
 
 def _rows_again(

@@ -109,6 +109,22 @@ def fastest_with_known_registers(
     return best
 
 
+def fastest_spilling(
+    problem: Problem, target: Target, lacking: Mapping[Schedule, float], machine: MachineModel | None = None
+) -> Schedule:
+    """The schedule that is predicted to take the least time of those that all spill: as many times longer as threads
+    lack registers.
+
+    Args:
+        problem: the problem.
+        target: the architecture.
+        lacking: registers that a thread wanted to those that it had, by schedule.
+        machine: the speeds of the device; by default the target's.
+    """
+    predictions = _Predictions(with_extents(problem), machine or machine_of(target))
+    return min(lacking, key=lambda schedule: lacking[schedule] * predictions.of(schedule).microseconds)
+
+
 def kind_of(schedule: Schedule) -> Kind:
     """What schedules have in common of which one tells how far the register estimates of the others are off."""
     loops = schedule.persistent_loop is not None, schedule.grid_persistent is not None

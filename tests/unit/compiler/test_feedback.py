@@ -113,7 +113,7 @@ def test_after_all_that_are_tried_the_least_spilling_is_kept():
     assert 1 + MOST_AGAIN < len(codes) <= 1 + MOST_AGAIN + MOST_LEAN
     assert times == 1 + len(codes)
     assert compiled.binaries["fn_0_kernel"].ptx == codes[2]
-    assert "spills least, and was kept" in compiled.explain(verbose=True)
+    assert "loses least by that, and was kept" in compiled.explain(verbose=True)
 
 
 @pytest.mark.parametrize("second_stage", ["auto", "second_kernel"])

@@ -26,6 +26,7 @@ from mlirfuse.schedule.model.registers import uncorrected_registers
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.predict import predict
+from mlirfuse.schedule.predict.counts.space import with_extents
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule
 from mlirfuse.schedule.schedule import check_schedule
@@ -104,12 +105,17 @@ def test_the_same_attempts_give_the_same_schedule():
     assert _tried(NORM, 60, 4) == _tried(NORM, 60, 4)
 
 
-def test_after_all_families_the_least_spilling_is_kept():
+def test_after_all_families_the_one_that_loses_least_is_kept():
     attempts = _tried(NORM, 60, 1 + MOST_AGAIN + MOST_LEAN)
-    attempts[2] = replace(attempts[2], spilled=20)
-    assert choose_schedule_again(attempts, NORM, HOPPER, "auto", _legal(NORM)) == attempts[2].schedule
-    attempts[1] = replace(attempts[1], spilled=0, refused="no shared memory")
-    assert least_spilling(attempts) == attempts[2], "what does not compile spills nothing, and is not taken"
+    times = {each.schedule: predict(each.schedule, with_extents(NORM), H200).microseconds for each in attempts}
+    slow = max(attempts, key=lambda attempt: times[attempt.schedule])
+    attempts = [replace(each, spilled=16 if each == slow else 60) for each in attempts]
+    least = min(attempts, key=lambda attempt: attempt.lacking * times[attempt.schedule])
+    assert choose_schedule_again(attempts, NORM, HOPPER, "auto", _legal(NORM), H200) == least.schedule != slow.schedule
+    refused = [replace(each, spilled=0, refused="no shared memory") if each == least else each for each in attempts]
+    kept = choose_schedule_again(refused, NORM, HOPPER, "auto", _legal(NORM), H200)
+    assert kept != least.schedule, "what does not compile spills nothing, and is not taken"
+    assert least_spilling(refused).schedule == slow.schedule
 
 
 def test_what_nearly_fits_is_not_counted():
