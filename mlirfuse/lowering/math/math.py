@@ -41,9 +41,9 @@ class LowerMath(Pass):
     a tile: that took most of the time of compiling a product in float32. Vectors become scalars where the target packs
     two products into an instruction, whose pairs of registers schedules do not count.
 
-    A maximum or minimum in double precision is no instruction of the hardware; what ptxas makes of `max.f64` takes eight.
-    With a constant it is a comparison and a selection. Of two numbers the sign of their difference selects, which
-    orders zeros too, and a comparison makes it NaN where one of them is.
+    A maximum or minimum in double precision is no instruction of the hardware; ptxas makes eight of `max.f64`. With a
+    constant it is a comparison and a selection. Of two numbers the sign of their difference selects, which orders zeros
+    too, and a comparison makes it NaN where one of them is.
 
     ```mlir
     %r = math.sqrt %x : f64
@@ -114,7 +114,7 @@ def _extreme(op: ir.Operation) -> ir.Value:
 
 
 def _limited(x: ir.Value, constant: ir.Value, limit: float, *, largest: bool) -> ir.Value:
-    """The maximum or minimum of a double and a constant. A zero that it may be is the constant where that is the one."""
+    """The maximum or minimum of a double and a constant, which is taken where both are zeros and it is the one."""
     wins = limit == 0 and (copysign(1, limit) > 0) == largest
     if largest:
         predicate = arith.CmpFPredicate.OLE if wins else arith.CmpFPredicate.OLT

@@ -18,7 +18,6 @@ from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.kernels.collapse_dims import FuseCollapseDims
 from mlirfuse.passes.kernels.merge_exp_sums import FuseMergeExpSums
 from mlirfuse.passes.kernels.merge_moments import FuseMergeMoments
-from mlirfuse.passes.splitting.kernel_split import first_reductions
 from mlirfuse.passes.splitting.split_reductions import FuseSplitReductions
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.recent import Recent
@@ -29,7 +28,8 @@ SPLITTING: tuple[Pass, ...] = (FuseCollapseDims(), FuseMergeMoments(), FuseMerge
 
 
 def split_microseconds(module: ir.Operation, kernel: ir.Operation) -> float:
-    """What a kernel is predicted to take, where its statistics may get kernels of their own.
+    """What a kernel is predicted to take, where its statistics, and parts of what it reduces, may get kernels of their
+    own.
 
     Args:
         module: the module that says what device it is for, which stays as it is.
@@ -51,7 +51,7 @@ _known: Recent[tuple[bytes, Target, MachineModel], float] = Recent(1024)
 def _microseconds(module: ir.Operation, kernel: ir.Operation, target: Target, machine: MachineModel) -> float:
     space, structures = kernel_space(kernel)
     whole = SCHEDULE in kernel.attributes or contraction_in(space, structures) is not None
-    if whole or not first_reductions(space, structures):
+    if whole or not space.reduced_dims:
         return kernel_prediction(kernel, target, machine).microseconds
     trial = _alone(module, kernel).operation
     for each in SPLITTING:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from math import inf
 from typing import NamedTuple
 
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.contractions.contraction import product_of
+from mlirfuse.analysis.contractions.contraction import contraction_in, product_of
 from mlirfuse.analysis.extent_hints import HostExtents
 from mlirfuse.analysis.kernels import argument_attributes, body, content, functions, kernels
+from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.analysis.memory.host_views import is_host_view, is_memory_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
-from mlirfuse.errors import UnreadExtentError
+from mlirfuse.errors import PassError, ScheduleError, UnreadExtentError
 from mlirfuse.passes.fusion.join_kernels import FuseJoinKernels
 from mlirfuse.passes.fusion.mix_order_reduction import FuseMixOrderReduction
 from mlirfuse.passes.fusion.permute_operands import FusePermuteOperands
@@ -32,6 +34,7 @@ from mlirfuse.passes.kernels.hint_extents import FuseHintExtents
 from mlirfuse.passes.kernels.scatter_parts import FuseScatterParts
 from mlirfuse.passes.kernels.scatter_results import FuseScatterResults
 from mlirfuse.passes.slices.sliced_ops import behind, is_elementwise, readers
+from mlirfuse.passes.splitting.split_time import split_microseconds
 from mlirfuse.passes.views.copy_reshaped import FuseCopyReshaped
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
@@ -129,7 +132,17 @@ class Trial:
                 each.run(self.module.operation, Remarks())
         except UnreadExtentError:  # it names arguments of the trial; the pass that segments will say which they are
             return inf
-        return sum(microseconds(kernel) for kernel in list(kernels(self.module.operation)))
+        return sum(_microseconds(self.module.operation, kernel) for kernel in list(kernels(self.module.operation)))
+
+
+def _microseconds(module: ir.Operation, kernel: ir.Operation) -> float:
+    """What a kernel of a trial is predicted to take, which passes behind may split; infinite without a schedule."""
+    with suppress(PassError, ScheduleError):
+        space, structures = kernel_space(kernel)
+        if space.reduced_dims and contraction_in(space, structures) is None:
+            return split_microseconds(module, kernel)
+        return microseconds(kernel)
+    return inf
 
 
 _known: Recent[tuple[bytes, str | None], float] = Recent(256)
