@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from mlir import ir
 from mlir.dialects import affine, arith
 
 from mlirfuse.distribution.threads.scalars import constant, divide, multiply
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.support.affine_expressions import coefficients
+from mlirfuse.support.divisors import divisor_of
 from mlirfuse.support.rewriting import defining_op, integer_of
 
 CASTS = frozenset({"arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi", "arith.trunci"})
@@ -37,6 +40,8 @@ def lane_step(value: ir.Value) -> int | None:
         return _step_of_map(op)
     if _counts_warps(op):
         return 1 if name == "arith.remui" else 0
+    if (step := _step_inside(op)) is not None:
+        return step
     if not op.operands or name in SAME:
         return 0 if all(lane_step(operand) == 0 for operand in op.operands) and not op.regions else None
     return None
@@ -61,6 +66,49 @@ def in_first_lane(value: ir.Value) -> ir.Value:
     return ir.Operation.create(op.name, results=[value.type], operands=[in_first_lane(v) for v in op.operands]).results[
         0
     ]
+
+
+def _step_inside(op: ir.Operation) -> int | None:
+    """The step of a quotient, or a remainder, by a number of which no multiple lies between two lanes of a warp; None
+    of another op.
+    """
+    if op.name not in ("arith.divui", "arith.remui"):
+        return None
+    by, step = integer_of(op.operands[1]), lane_step(op.operands[0])
+    if by is None or not step or step < 0 or by % (WARP * step):
+        return None
+    first = _first_modulo(op.operands[0], WARP * step)
+    if first is None or first >= step:
+        return None
+    return step if op.name == "arith.remui" else 0
+
+
+def _first_modulo(value: ir.Value, by: int) -> int | None:
+    """What an integer is modulo a number in the first lane of each warp; None where that is not known."""
+    if by == 1:
+        return 0
+    if (number := integer_of(value)) is not None:
+        return number % by
+    op = defining_op(value)
+    if op is None:
+        return None
+    counts_lanes = _counts_warps(op) and op.name == "arith.remui"
+    if counts_lanes or (op.name == "gpu.thread_id" and lane_step(value) == 1):  # a multiple of whole warps
+        return 0 if WARP % by == 0 or (counts_lanes and integer_of(op.operands[1]) == WARP) else None
+    if op.name in CASTS:
+        return _first_modulo(op.operands[0], by)
+    if op.name in ("arith.addi", "arith.subi"):
+        left, right = (_first_modulo(operand, by) for operand in op.operands)
+        if left is None or right is None:
+            return None
+        return (left + right if op.name == "arith.addi" else left - right) % by
+    if op.name == "arith.muli":
+        left, right = op.operands
+        for a, b in ((left, right), (right, left)):
+            if (factor := integer_of(b)) is not None:
+                part = _first_modulo(a, by // gcd(by, factor)) if factor else 0
+                return None if part is None else part * factor % by
+    return 0 if lane_step(value) == 0 and divisor_of(value) % by == 0 else None
 
 
 def _step_of_argument(value: ir.Value) -> int | None:

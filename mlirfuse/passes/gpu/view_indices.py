@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from itertools import islice
+from math import gcd
 
 from mlir import ir
 from mlir.dialects import arith, memref
@@ -287,8 +288,13 @@ class Places:
                 found.insert(0, rest)
                 rest = self._number(0, type_)
                 continue
-            found.insert(0, self._once(arith.RemUIOp, rest, self._number(extent, type_)))
-            rest = self._once(arith.DivUIOp, rest, self._number(extent, type_))
+            start, number = _split(rest)
+            together = start is not None and 0 < number < gcd(divisor_of(start), extent)
+            if start is None or not together:
+                start, number = rest, 0
+            # Neighbours of a run that lies inside of a component are a number apart in it.
+            found.insert(0, self._plus(self._once(arith.RemUIOp, start, self._number(extent, type_)), number, type_))
+            rest = self._once(arith.DivUIOp, start, self._number(extent, type_))
         self._divided[index, group, bits] = found
         return found
 

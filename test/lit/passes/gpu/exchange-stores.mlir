@@ -158,3 +158,40 @@ gpu.module @blocks [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @rows [#nvvm.target<chip = "sm_90a">] {
+  // A warp's 32 indices begin at a multiple of 32: those of a row are one beside the other. Of a row of 48 they are not.
+  // CHECK-LABEL: gpu.func @rows
+  // CHECK-COUNT-2: vector.store %{{.*}}, %{{.*}} : memref<128xf32, #gpu.address_space<workgroup>>
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK: vector.store %{{.*}} : memref<2048xf32, strided<[1]>>, vector<2xf32>
+  // CHECK: memref.store %{{.*}} : memref<16x96xf32>
+  // CHECK: memref.store %{{.*}} : memref<16x96xf32>
+  // REMARK: fuse-exchange-stores: applied: 2 stores of rows are of whole warps
+  gpu.func @rows(%y: memref<16x128xf32>, %z: memref<16x96xf32>, %a: f32, %b: f32) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c48 = arith.constant 48 : index
+    %c64 = arith.constant 64 : index
+    %thread = gpu.thread_id x
+    %block = gpu.block_id x
+    %first = arith.muli %block, %c64 : index
+    %i = arith.addi %first, %thread : index
+    %row = arith.divui %i, %c64 : index
+    %column = arith.remui %i, %c64 : index
+    %k = arith.muli %column, %c2 : index
+    %l = arith.addi %k, %c1 : index
+    memref.store %a, %y[%row, %k] : memref<16x128xf32>
+    memref.store %b, %y[%row, %l] : memref<16x128xf32>
+    %other = arith.divui %i, %c48 : index
+    %rest = arith.remui %i, %c48 : index
+    %m = arith.muli %rest, %c2 : index
+    %n = arith.addi %m, %c1 : index
+    memref.store %a, %z[%other, %m] : memref<16x96xf32>
+    memref.store %b, %z[%other, %n] : memref<16x96xf32>
+    gpu.return
+  }
+}
