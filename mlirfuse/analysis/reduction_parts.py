@@ -8,11 +8,10 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of, neutral
 from mlirfuse.analysis.contractions.contraction import contraction_in
-from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.dialect.attributes import GATHER
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.support.rewriting import backward_slice, defining_op, nested
 
@@ -106,19 +105,13 @@ def reduced_in_parts(
     kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The reduced dimensions of static extent that may be divided, and those that may only be kept whole, each of whose
-    indices is a part: arrays must have the first along one axis, in one order, for a view of them to divide it, and
-    must not be gathered.
+    indices is a part: arrays must have the first along one axis, in one order, for a view of them to divide it.
     """
-    arguments = list(kernel.regions[0].blocks[0].arguments)
-    gathered = {a for a, known in zip(arguments, argument_attributes(kernel), strict=True) if GATHER in known}
     axes: dict[tuple[ir.Value, int], set[int | None]] = {}
-    apart: set[int] = set()
     for (op, number), dims in space.use_axes.items():
         for dim in space.reduced_dims:
             axes.setdefault((op.operands[number], dim), set()).add(dims.index(dim) if dim in dims else None)
-            if dim in dims and op.operands[number] in gathered:
-                apart.add(dim)
-    apart |= {dim for (_, dim), found in axes.items() if len(found) > 1}
+    apart = {dim for (_, dim), found in axes.items() if len(found) > 1}
     if not all(space.reduced_dims <= set(space.loops[s.op]) for s in structures if s.reduction_loops):
         return (), ()
     known = [d for d in sorted(space.reduced_dims) if (space.extents[d] or 1) > 1]

@@ -85,7 +85,7 @@ def _counts(problem: Problem, dim: int, whole: bool) -> Iterator[int]:
         return
     whole_lines = LINE // WIDEST_ACCESS * problem.vector if dim == problem.vector_dim else 1
     reduced = prod(problem.extents[d] or 1 for d in problem.reduced)
-    most = min(MOST_PARTS, int(reduced * problem.read_bytes * PARTIAL_SHARE) // _result_bytes(problem))
+    most = min(MOST_PARTS, int(reduced * _read_bytes(problem) * PARTIAL_SHARE) // _result_bytes(problem))
     alone = prod(problem.extents[d] or 2 for d in problem.reduced - {dim}) == 1  # its own kernel would reduce nothing
     fewest = extent if whole else 2
     divisors = [
@@ -97,6 +97,13 @@ def _counts(problem: Problem, dim: int, whole: bool) -> Iterator[int]:
         if parts >= least:
             least = 2 * parts
             yield parts
+
+
+def _read_bytes(problem: Problem) -> float:
+    """Bytes that are read for an element of the space, each of an array's elements once."""
+    whole, extents = prod(extent or 1 for extent in problem.extents), problem.extents
+    shared = [a for a in problem.arrays if not a.written and len(a.dims) < problem.rank]
+    return problem.read_bytes + sum(a.bytes * prod(extents[d] or 1 for d in a.dims) for a in shared) / whole
 
 
 def _result_bytes(problem: Problem) -> int:

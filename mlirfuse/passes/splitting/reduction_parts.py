@@ -16,7 +16,8 @@ from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure, extents_of_type
 from mlirfuse.analysis.reduction_parts import SHAPES, of_parts, written_beside
-from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS, STRIDES
+from mlirfuse.dialect.attributes import ALIGN, GATHER, KERNEL, RESULT_EXTENTS, STRIDES
+from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view, source_of, view_attributes
 from mlirfuse.passes.splitting.partial_results import combined
 from mlirfuse.passes.splitting.tensor_reductions import Beside
 from mlirfuse.support.rewriting import backward_slice, clone, defining_op, integer_of, read_values
@@ -250,9 +251,18 @@ class PartsSplit:
         axis = self._axis(value)
         if axis is None or self._is_whole or STRIDES not in known:
             return known
+        if GATHER in known:
+            gather, source = ir.DictAttr(known[GATHER]), {ALIGN: known[ALIGN]} if ALIGN in known else {}
+            if "strides" in gather:
+                source[STRIDES] = gather["strides"]
+            return view_attributes(self._gather(gather, value, axis), source_of(gather), source)
         rank = ir.RankedTensorType(value.type).rank
         entries = split(entries_of(known[STRIDES]), self._groups(rank, axis), extents_of_type(self._view_type(value)))
         return {**known, STRIDES: attribute_of(entries)}
+
+    def _gather(self, attributes: ir.DictAttr | ir.OpAttributeMap, value: ir.Value, axis: int) -> Gather:
+        """What a gathered view is of its source where an axis is two."""
+        return gather_of(attributes).reshaped(self._divided(value.type, axis).shape)
 
     @staticmethod
     def _groups(rank: int, axis: int) -> list[list[int]]:
@@ -275,7 +285,9 @@ class PartsSplit:
         """A host's array with the divided dimension as two."""
         if axis is None or self._is_whole:
             return value
-        type_ = ir.RankedTensorType(value.type)
+        maker, type_ = defining_op(value), ir.RankedTensorType(value.type)
+        if maker is not None and maker.name == DEFINITION.full_name:
+            return gathered_view(maker.operands[0], self._gather(maker.attributes, value, axis))
         view = self._divided(type_, axis)
         sizes = [
             tensor.DimOp(value, arith.ConstantOp(ir.IndexType.get(), a).result).result

@@ -60,6 +60,7 @@ class PartsCase:
         axes: that are reduced.
         infinite: whether the first half of the array is minus infinity.
         sliced: whether that is every third row, or plane, of what is given, and the last third of each.
+        rolled: whether rows, or planes, are moved by one, so that they are gathered.
     """
 
     form: Callable[..., Any]
@@ -67,6 +68,7 @@ class PartsCase:
     axes: tuple[int, ...]
     infinite: bool
     sliced: bool = False
+    rolled: bool = False
 
     def array(self) -> np.ndarray:
         """Numbers around 3, so that a variance that cancelled would show."""
@@ -82,6 +84,9 @@ class PartsCase:
 
     def part(self, x: Any) -> Any:
         """The array that is reduced, of the one that is given."""
+        if self.rolled:
+            xp = np if isinstance(x, np.ndarray) else mf
+            return xp.concat([x[-1:], x[:-1]], axis=0)
         return x[1::3, ..., 2 * self.shape[-1] :] if self.sliced else x
 
     def expected(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -107,7 +112,8 @@ def random_parts_case(seed: int, extents: tuple[int, ...] = EXTENTS) -> PartsCas
     axes = tuple(sorted(rng.sample(range(rank), rng.randint(1, rank))))
     form = rng.choice((log_sum_exp, variance, several, largest_first, extremes, with_gradient))
     infinite = form is log_sum_exp and rng.random() < 0.5
-    return PartsCase(form, shape, axes, infinite, sliced=rank > 1 and rng.random() < 0.25)
+    part = rng.random() if rank > 1 else 1.0
+    return PartsCase(form, shape, axes, infinite, sliced=part < 0.25, rolled=0.25 <= part < 0.5)
 
 
 def module_in_parts(case: PartsCase, parts: int, *, dynamic: bool) -> tuple[ir.Module, bool]:
@@ -120,7 +126,8 @@ def module_in_parts(case: PartsCase, parts: int, *, dynamic: bool) -> tuple[ir.M
     """
     last = len(case.shape) - 1
     kept = {d for d in range(last) if d not in case.axes and not (case.sliced and d == 0)}
-    shape = tuple(None if dynamic and d in kept else n for d, n in enumerate(case.given))
+    run_time = dynamic and not case.rolled  # what is joined has static extents
+    shape = tuple(None if run_time and d in kept else n for d, n in enumerate(case.given))
     module = mf.fuse(case.function(), target="sm_90a").lower(mf.TensorSpec(shape, "float32")).module
     text = pipeline.NAMED["fuse-gpu-pipeline"].replace("fuse-split-parts", f"fuse-split-parts{{{{parts={parts}}}}}")
     with module.context:

@@ -221,7 +221,7 @@ func.func private @slice_0(%x: tensor<8x16xf32> {fuse.strides = [96, 2]}) -> ten
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #kept = affine_map<(d0, d1, d2) -> (d1)>
 #wrapped = affine_map<(d0, d1, d2) -> ((d0 + 1) mod 4, d1, d2)>
-// No view of a gathered view divides its dimensions, but each index of the first one is a part by itself.
+// Each index of the first dimension is a part by itself.
 // CHECK-LABEL: func.func @gathered(
 // CHECK: %[[V:.*]] = "fuse.gathered_view"(%arg0)
 // CHECK: %[[PARTS:.*]] = call @gathered_0_parts(%[[V]]) : (tensor<4x8x16xf32>) -> tensor<4x8xf32>
@@ -242,6 +242,37 @@ func.func private @gathered_0(%x: tensor<4x8x16xf32> {fuse.gather = {basis = arr
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   %sum = linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["reduction", "parallel", "reduction"]}
        ins(%x : tensor<4x8x16xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#kept = affine_map<(d0, d1) -> (d0)>
+#wrapped = affine_map<(d0, d1) -> ((d0 + 1) mod 8, d1)>
+// A dimension of a gathered view that is divided is two of the view.
+// CHECK-DAG: #[[WRAPPED:.*]] = affine_map<(d0, d1, d2) -> ((d0 + 1) mod 8, d1 * 4 + d2)>
+// CHECK-LABEL: func.func @divided(
+// CHECK: %[[V:.*]] = "fuse.gathered_view"(%arg0) {basis = array<i64: 8, 4, 4>, map = #[[WRAPPED]], {{.*}} -> tensor<8x4x4xf32>
+// CHECK: call @divided_0_parts(%[[V]]) : (tensor<8x4x4xf32>) -> tensor<8x4xf32>
+// CHECK-LABEL: func.func private @divided_0_parts(
+// CHECK-SAME: tensor<8x4x4xf32> {fuse.align = 16 : i64, fuse.gather = {basis = array<i64: 8, 4, 4>, map = #[[WRAPPED]], ranks = array<i64: 1, 1, 1>, source = tensor<8x16xf32>}
+func.func @divided(%x: tensor<8x16xf32>) -> tensor<8xf32> {
+  %v = "fuse.gathered_view"(%x) {basis = array<i64: 8, 16>, map = #wrapped, ranks = array<i64: 1, 1>} : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %0 = call @divided_0(%v) : (tensor<8x16xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// expected-remark @below {{divided_0_parts reduces dimension 1 in 4 parts}}
+func.func private @divided_0(%x: tensor<8x16xf32> {fuse.align = 16 : i64, fuse.gather = {basis = array<i64: 8, 16>, map = #wrapped, ranks = array<i64: 1, 1>, source = tensor<8x16xf32>}, fuse.strides = [3, 1]}) -> tensor<8xf32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #kept], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<8x16xf32>) outs(%init : tensor<8xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
