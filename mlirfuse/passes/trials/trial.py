@@ -19,6 +19,7 @@ from mlirfuse.analysis.memory.host_views import is_host_view, is_memory_view
 from mlirfuse.analysis.segments.segments import CHEAP_OPS
 from mlirfuse.dialect.attributes import TARGET
 from mlirfuse.dialect.expected_extents import EXTENT_HINTS, hints_attribute
+from mlirfuse.dialect.scatter import scatter_of
 from mlirfuse.errors import PassError, ScheduleError, UnreadExtentError
 from mlirfuse.passes.fusion.join_kernels import FuseJoinKernels
 from mlirfuse.passes.fusion.mix_order_reduction import FuseMixOrderReduction
@@ -139,7 +140,8 @@ def _microseconds(module: ir.Operation, kernel: ir.Operation) -> float:
     """What a kernel of a trial is predicted to take, which passes behind may split; infinite without a schedule."""
     with suppress(PassError, ScheduleError):
         space, structures = kernel_space(kernel)
-        if space.reduced_dims and contraction_in(space, structures) is None:
+        scatters = any(scatter_of(value) is not None for value in body(kernel)[-1].operands)
+        if space.reduced_dims and not scatters and contraction_in(space, structures) is None:
             return split_microseconds(module, kernel)
         return microseconds(kernel)
     return inf
