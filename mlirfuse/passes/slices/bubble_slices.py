@@ -24,9 +24,11 @@ from mlirfuse.passes.slices.sliced_ops import (
     Value,
     elements_of,
     is_elementwise,
+    is_rearranged,
     readers,
     slice_of,
 )
+from mlirfuse.passes.views.views import fold_views
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS
 from mlirfuse.support.dtypes import element_bytes
@@ -42,8 +44,8 @@ class FuseBubbleSlices(Pass):
 
     Requires functions of tensor ops. A kernel writes whole arrays: a slice of a computed value takes the value to
     memory, and its readers start another kernel. The two halves of a gated linear unit, the pairs of a rotary
-    embedding, and neighbours in an image are slices of this kind. Ops and reshapes are followed up to arguments, sums
-    and products, of which slices are views. Slices that overlap compute elements twice. The slices of a value are
+    embedding, neighbours in an image, and what is flipped are slices of this kind. Ops, reshapes and transposes are
+    followed up to arguments, sums and products, of which slices are views. Slices that overlap compute elements twice. The slices of a value are
     replaced if the bytes that then need not move take longer than what is computed and loaded again, at the rates of
     the machine model; and not where the value is in memory anyway, as it is returned or multiplied. Upstream bubbles
     slices up to tile ops (`linalg::populateBubbleUpExtractSliceOpPatterns`); this pass does so to fuse.
@@ -80,11 +82,11 @@ class FuseBubbleSlices(Pass):
 
 
 def _sliced(function: ir.Operation) -> Iterator[ir.Operation]:
-    """The elementwise ops whose results are sliced, or reshapes of them, the last one first."""
+    """The elementwise ops whose results are sliced, or reshapes or transposes of them, the last one first."""
     return (
         op
         for op in reversed(body(function))
-        if is_elementwise(op) and any(reader.name == SLICE for reader in readers(op))
+        if is_elementwise(op) and any(reader.name == SLICE for reader in readers(op, is_rearranged))
     )
 
 
@@ -121,7 +123,7 @@ class _Slices:
     def of(cls, op: ir.Operation) -> _Slices | None:
         """The slices of an op's result; None where it is in memory anyway, or no kernel could compute a slice."""
         sliced = SlicedOps()
-        reading = list(readers(op))
+        reading = list(readers(op, is_rearranged))
         slices = {each: own for each in reading if (own := slice_of(each, op, sliced, backwards=True))}
         kept = [each for each in slices if not any(map(_computes, readers(each, is_host_view)))]
         if len(kept) == len(slices) or not all(each in slices or _computes(each) for each in reading):
@@ -171,11 +173,15 @@ class _Slices:
 
     def replace(self) -> None:
         """Computes the slices in place of slicing the value."""
+        reading = {use.owner.operation for op in self.slices for use in op.results[0].uses}
         SlicedOps().replace(self.slices)
+        for reader in reading:  # what is transposed is computed now
+            if reader.name == "linalg.generic":
+                fold_views(reader)
 
     def _is_read_elsewhere(self, op: ir.Operation) -> bool:
         """Whether ops other than those that are computed on slices read the result of one."""
-        return any(each not in self.ops and each.name != SLICE for each in readers(op))
+        return any(each not in self.ops and each.name != SLICE for each in readers(op, is_rearranged))
 
 
 def _elements(value: ir.Value, ranges: Ranges | None = None) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from mlir import ir
-from mlir.dialects import linalg, tensor
+from mlir.dialects import arith, linalg, tensor
 
 from mlirfuse.analysis.loops.maps import projected_axes, repeats_a_loop
 from mlirfuse.analysis.loops.structure import reduces
@@ -20,7 +20,7 @@ from mlirfuse.support.rewriting import defining_op, erase, ops_named
 from mlirfuse.tiling.tiles import index
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
-SLICE = "tensor.extract_slice"
+SLICE, TRANSPOSE = "tensor.extract_slice", "linalg.transpose"
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class Range:
         return Range(outer.start + self.start * outer.step, self.count, self.step * outer.step)
 
 
+BACKWARDS = Range(_DYNAMIC, _DYNAMIC, -1)
+"""All elements of an axis in the opposite order, as many as run time says."""
+
 Ranges = tuple[Range | None, ...]
 """What a slice has of each axis; None for all of it."""
 
@@ -43,9 +46,9 @@ Value = tuple[ir.Value, Ranges]
 """A slice of a value."""
 
 
-def ranges_of(op: ir.Operation, *, backwards: bool = False) -> Ranges | None:
-    """The ranges of a `tensor.extract_slice`; None where one is known at run time only, or has its elements in the
-    opposite order, unless `backwards` asks for these too.
+def ranges_of(op: ir.Operation, *, backwards: bool = False, run_time: bool = False) -> Ranges | None:
+    """The ranges of a `tensor.extract_slice`; None where one is known at run time only, unless `run_time` asks for
+    `BACKWARDS`, or has its elements in the opposite order, unless `backwards` asks for these too.
     """
     offsets, sizes, steps = (
         list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
@@ -54,6 +57,8 @@ def ranges_of(op: ir.Operation, *, backwards: bool = False) -> Ranges | None:
     for start, count, step, extent in zip(offsets, sizes, steps, extents_of(op.operands[0]), strict=True):
         if (start, step) == (0, 1) and count == (_DYNAMIC if extent is None else extent):
             found.append(None)
+        elif run_time and extent is None and Range(start, count, step) == BACKWARDS:
+            found.append(BACKWARDS)
         elif _DYNAMIC in (start, count, step) or (step < 1 and not backwards):
             return None
         else:
@@ -77,7 +82,7 @@ def is_elementwise(op: ir.Operation) -> bool:
 class SlicedOps:
     """Slices of values: of an op's result by that op on slices of its operands, as far as ops are elementwise.
 
-    Reshapes, slices of slices, and filled arrays are followed too. A slice of a gathered view is such a view of fewer
+    Reshapes, transposes, slices of slices, and filled arrays are followed too. A slice of a gathered view is such a view of fewer
     elements. Everything else is sliced itself. A slice that is asked for twice is the same value.
 
     Args:
@@ -115,8 +120,11 @@ class SlicedOps:
         if op is None:
             return None
         if op.name == SLICE:
-            outer = ranges_of(op, backwards=True)
+            outer = ranges_of(op, backwards=True, run_time=True)
             return None if outer is None else [(op.operands[0], _composed(ranges, outer))]
+        if op.name == TRANSPOSE:
+            before_ = dict(zip(_permutation(op), ranges, strict=True))
+            return [(op.operands[0], tuple(before_[axis] for axis in range(len(ranges))))]
         if op.name in RESHAPES:
             before = reshaped_ranges(op, ranges)
             return None if before is None else [(op.operands[0], before)]
@@ -137,6 +145,9 @@ class SlicedOps:
         operands = [self.of(*source) for source in sources if isinstance(source[0].type, ir.RankedTensorType)]
         with ir.InsertionPoint.after(op), op.location:
             type_ = _sliced_type(value, ranges)
+            if op.name == TRANSPOSE:
+                init = _empty(op.operands[1], ranges)
+                return linalg.transpose(operands[0], outs=[init], permutation=_permutation(op)).result[0]
             if op.name == "linalg.fill":
                 return linalg.fill(op.operands[0], outs=[_empty(value, ranges)])
             if op.name in RESHAPES:
@@ -185,18 +196,15 @@ def extracted(value: ir.Value, ranges: Ranges) -> ir.Value:
     op = defining_op(value)
     place = ir.InsertionPoint.at_block_begin(value.owner) if op is None else ir.InsertionPoint.after(op)
     with place, value.location:
-        sizes = [
-            tensor.dim(value, index(axis))
-            for axis, (extent, own) in enumerate(zip(extents_of(value), ranges, strict=True))
-            if extent is None and own is None
-        ]
+        sizes = {axis: tensor.dim(value, index(axis)) for axis, n in enumerate(extents_of(value)) if n is None}
+        last = [arith.subi(sizes[axis], index(1)) for axis, own in enumerate(ranges) if own == BACKWARDS]
         whole = [Range(0, _DYNAMIC if extent is None else extent) for extent in extents_of(value)]
         parts = [own or every for own, every in zip(ranges, whole, strict=True)]
         return tensor.ExtractSliceOp(
             _sliced_type(value, ranges),
             value,
-            [],
-            sizes,
+            last,
+            list(sizes.values()),
             [],
             [part.start for part in parts],
             [part.count for part in parts],
@@ -212,12 +220,18 @@ def gather_of_ranges(parts: Sequence[Range]) -> Gather:
 
 def elements_of(value: ir.Value, ranges: Ranges, unknown: int) -> int:
     """Elements of a slice, with a number for extents that are known at run time."""
-    return prod(own.count if own else extent or unknown for own, extent in zip(ranges, extents_of(value), strict=True))
+    pairs = zip(ranges, extents_of(value), strict=True)
+    return prod(own.count if own and own != BACKWARDS else extent or unknown for own, extent in pairs)
 
 
 def is_reshape(op: ir.Operation) -> bool:
     """Whether an op gives a value another shape."""
     return op.name in RESHAPES
+
+
+def is_rearranged(op: ir.Operation) -> bool:
+    """Whether an op gives a value another shape, or order of dimensions."""
+    return is_reshape(op) or op.name == TRANSPOSE
 
 
 def readers(op: ir.Operation, is_view: Callable[[ir.Operation], bool] = is_reshape) -> Iterator[ir.Operation]:
@@ -247,7 +261,7 @@ def slice_of(reader: ir.Operation, op: ir.Operation, sliced: SlicedOps, *, backw
     """What a reader of an op's result, or of a reshape of it, slices; None where that is no slice of the result, or has
     its elements in the opposite order, unless `backwards` asks for these too.
     """
-    ranges = ranges_of(reader, backwards=backwards) if reader.name == SLICE else None
+    ranges = ranges_of(reader, backwards=backwards, run_time=backwards) if reader.name == SLICE else None
     if ranges is None:
         return None
     source = found = (reader.operands[0], ranges)
@@ -268,7 +282,15 @@ def slices_of(value: ir.Value) -> Iterator[tuple[ir.Operation, Ranges]]:
 
 
 def _composed(inner: Ranges, outer: Ranges) -> Ranges:
-    return tuple(i if o is None else o if i is None else i.within(o) for i, o in zip(inner, outer, strict=True))
+    return tuple(
+        i if o is None else o if i is None else None if i == o == BACKWARDS else i.within(o)
+        for i, o in zip(inner, outer, strict=True)
+    )
+
+
+def _permutation(op: ir.Operation) -> list[int]:
+    """For each axis of a transpose's result, that of its source."""
+    return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
 
 
 def _operand_ranges(op: ir.Operation, ranges: Ranges) -> list[Ranges]:
@@ -286,8 +308,8 @@ def reshaped_ranges(op: ir.Operation, ranges: Ranges) -> Ranges | None:
     found: list[Range | None] = []
     for number, group in enumerate(reassociation(op)):
         own = [ranges[axis] for axis in group] if expands else [ranges[number]]
-        if not any(own):
-            found += [None] * (1 if expands else len(group))
+        if not any(own) or len(group) == 1:
+            found += own if len(group) == 1 else [None] * (1 if expands else len(group))
             continue
         if None in [sides[axis] for axis in group]:
             return None
@@ -317,9 +339,5 @@ def _sliced_type(value: ir.Value, ranges: Ranges) -> ir.RankedTensorType:
 def _empty(value: ir.Value, ranges: Ranges) -> ir.Value:
     """A `tensor.empty` like a slice of a value."""
     type_ = _sliced_type(value, ranges)
-    sizes = [
-        tensor.dim(value, index(axis))
-        for axis, (extent, own) in enumerate(zip(extents_of(value), ranges, strict=True))
-        if extent is None and own is None
-    ]
+    sizes = [tensor.dim(value, index(axis)) for axis, extent in enumerate(type_.shape) if extent == _DYNAMIC]
     return ir.Operation.create("tensor.empty", [type_], sizes).results[0]

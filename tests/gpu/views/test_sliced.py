@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from tests.support.views.sliced import Sliced, random_reduced, random_sliced
+from tests.support.views.sliced import Sliced, random_flipped, random_reduced, random_sliced
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
 
-@pytest.mark.parametrize("make", [random_sliced, random_reduced])
+@pytest.mark.parametrize("make", [random_sliced, random_reduced, random_flipped])
 @pytest.mark.parametrize("seed", range(100))
 def test_same_as_numpy(seed: int, make: Callable[[int], Sliced]) -> None:
     case = make(seed)

@@ -9,7 +9,7 @@ import pytest
 
 import mlirfuse as mf
 from tests.support.pairwise import some
-from tests.support.views.sliced import random_reduced, random_sliced
+from tests.support.views.sliced import random_flipped, random_reduced, random_sliced
 
 
 @pytest.mark.parametrize("seed", some(range(400), 60))
@@ -47,6 +47,25 @@ def test_diagonals_are_left_alone() -> None:
     a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((3,), (3, 2, 2)))
     found = mf.fuse(lambda a, b: mf.einsum("a,abb", a, b), target="interpret")(a, b)
     np.testing.assert_array_equal(np.asarray(found), np.einsum("a,abb", a, b))
+
+
+@pytest.mark.parametrize("seed", some(range(200), 40))
+def test_what_is_computed_is_read_backwards(seed: int) -> None:
+    case = random_flipped(seed)
+    found = mf.fuse(case.function, target="interpret")(*case.arrays())
+    for value, exact in zip(found, case.expected(), strict=True):
+        np.testing.assert_array_equal(np.asarray(value).astype(np.float64), exact)
+
+
+def test_reversed_batches_of_a_run_time_size_are_computed_where_they_are_read() -> None:
+    """One kernel for all sizes, which reads images from both ends."""
+
+    def mixed(x: Any) -> Any:
+        v = mf.permute_dims((x - 0.5) * 2, (0, 2, 1))
+        return 0.75 * v + 0.25 * v[::-1, :, ::-1]
+
+    specs = [mf.TensorSpec((None, 8, 16), mf.float32)]
+    assert mf.fuse(mixed, target="sm_90a").lower(*specs).as_text("tile").count("scf.forall") == 1
 
 
 def _neighbours(x: mf.Tensor) -> mf.Tensor:

@@ -139,3 +139,24 @@ def random_reduced(seed: int) -> Sliced:
         return (total, statistic) if form == "returned" else (total,)
 
     return Sliced(reduced, tuple(shape), rng.choice(("float32", "int32")))
+
+
+def random_flipped(seed: int) -> Sliced:
+    """Values that are computed, transposed or not, and read forwards and backwards along one axis or two."""
+    rng = random.Random(seed)
+    rank = rng.choice((1, 2, 3, 3))
+    shape = tuple(rng.choice((1, 4, 6, 8, 24)) for _ in range(rank))
+    first, second = (_elementwise(rng) for _ in range(2))
+    order = tuple(rng.sample(range(rank), rank)) if rng.random() < 0.6 else tuple(range(rank))
+    turned = [rng.sample(range(rank), rng.randint(1, min(2, rank))) for _ in range(2)]
+    again, reduces = rng.random() < 0.4, rng.random() < 0.3
+
+    def flipped(x: Any, b: Any, xp: Any = mf) -> tuple[Any, ...]:
+        h = xp.permute_dims(first(xp, x, b), order)
+        backwards = [h[tuple(slice(None, None, -1 if d in axes else 1) for d in range(rank))] for axes in turned]
+        y = second(xp, h, backwards[0])
+        if again:
+            y = y[::-1] * 2 - backwards[1]
+        return (y, xp.sum(y, axis=-1)) if reduces else (y,)
+
+    return Sliced(flipped, shape, "float32")

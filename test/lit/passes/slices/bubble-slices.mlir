@@ -225,3 +225,44 @@ func.func @mirrored(%x: tensor<64x512xi8>) -> tensor<64x512xf32> {
   } -> tensor<64x512xf32>
   return %y : tensor<64x512xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#swapped = affine_map<(i, j) -> (j, i)>
+// As many rows as run time says, read from both ends, through a transpose that becomes the order of loops again.
+// CHECK-DAG: #[[SWAPPED:.*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-LABEL: func.func @backwards
+// CHECK: %[[N:.*]] = tensor.dim %arg0
+// CHECK: %[[LAST:.*]] = arith.subi %[[N]], %{{.*}}
+// CHECK: %[[R:.*]] = tensor.extract_slice %arg0[%[[LAST]], 0] [%[[N]], 512] [-1, 1]
+// CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%[[R]] :
+// CHECK: math.exp
+// CHECK: linalg.generic {{.*}}indexing_maps = [#[[SWAPPED]], #[[SWAPPED]], {{.*}} ins(%{{.*}}, %[[E]] :
+// CHECK-NOT: tensor.extract_slice
+// CHECK: return
+// REMARK: fuse-bubble-slices: applied: slices are computed from slices
+func.func @backwards(%x: tensor<?x512xi8>) -> tensor<512x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x512xi8>
+  %last = arith.subi %n, %c1 : index
+  %e = tensor.empty(%n) : tensor<?x512xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x512xi8>) outs(%e : tensor<?x512xf32>) {
+  ^bb0(%in: i8, %out: f32):
+    %f = arith.sitofp %in : i8 to f32
+    %t = math.exp %f : f32
+    linalg.yield %t : f32
+  } -> tensor<?x512xf32>
+  %te = tensor.empty(%n) : tensor<512x?xf32>
+  %turned = linalg.transpose ins(%a : tensor<?x512xf32>) outs(%te : tensor<512x?xf32>) permutation = [1, 0]
+  %b = tensor.extract_slice %turned[0, %last] [512, %n] [1, -1] : tensor<512x?xf32> to tensor<512x?xf32>
+  %y = linalg.generic {indexing_maps = [#swapped, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<?x512xf32>, tensor<512x?xf32>) outs(%te : tensor<512x?xf32>) {
+  ^bb0(%u: f32, %v: f32, %out: f32):
+    %t = arith.addf %u, %v : f32
+    linalg.yield %t : f32
+  } -> tensor<512x?xf32>
+  return %y : tensor<512x?xf32>
+}
