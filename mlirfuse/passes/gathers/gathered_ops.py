@@ -17,9 +17,9 @@ from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of, is_host_vi
 from mlirfuse.dialect.attributes import STORED
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
-from mlirfuse.passes.slices.sliced_ops import SLICE, Range, gather_of_ranges, ranges_of, readers
+from mlirfuse.passes.gathers.places import places_before
+from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of, readers
 from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
-from mlirfuse.support.reshapes import reassociation
 from mlirfuse.support.rewriting import clone, defining_op, integer_of, nested
 
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
@@ -167,7 +167,7 @@ def _sources(found: Step, gather: Gather) -> list[tuple[ir.Value, Gather]]:
         return [(read.value, read.gather) for read in reads if read.gather is not None]
     if op.name == "linalg.fill" or (op.name == DEFINITION.full_name and gather_of(op.attributes).inside):
         return []
-    return [(op.operands[0], _before(op, gather))]
+    return [(op.operands[0], places_before(op, gather))]
 
 
 def _over_loops(structure: OpStructure, gather: Gather) -> Gather:
@@ -324,16 +324,6 @@ def _chosen(op: ir.Operation, known: Mapping[ir.Value, bool]) -> ir.Value | None
     return op.operands[1 if known[op.operands[0]] else 2]
 
 
-def _before(op: ir.Operation, gather: Gather) -> Gather:
-    """The places in what a view, a slice or a reshape is of, by places in it."""
-    if op.name == DEFINITION.full_name:
-        return gather_of(op.attributes).selected(gather)
-    if op.name == SLICE:
-        parts = [own or Range(0, n or 0) for own, n in zip(_ranges(op), extents_of(op.operands[0]), strict=True)]
-        return gather_of_ranges(parts).selected(gather)
-    return _before_reshape(op, gather)
-
-
 def divides_integers(op: ir.Operation) -> bool:
     """Whether an op divides integers by others than constants: it may not be computed of any elements."""
     inside = [inner.operation for region in op.regions for block in region.blocks for inner in block.operations]
@@ -386,37 +376,6 @@ def reduction_of(op: ir.Operation) -> OpStructure | None:
 def _reads_indices(op: ir.Operation) -> bool:
     """Whether an op computes with the indices of its loops."""
     return any(inner.operation.name == "linalg.index" for inner in op.regions[0].blocks[0].operations)
-
-
-def _ranges(op: ir.Operation) -> Sequence[Range | None]:
-    found = ranges_of(op, backwards=True)
-    assert found is not None  # a step has been asked for
-    return found
-
-
-def _before_reshape(op: ir.Operation, gather: Gather) -> Gather:
-    """The gather of a reshape's source, by that of its result."""
-    expands, own = op.name == "tensor.expand_shape", list(gather.map.results)
-    extents = [n or 0 for n in extents_of(op.results[0] if expands else op.operands[0])]
-    found: list[ir.AffineExpr] = []
-    for number, group in enumerate(reassociation(op)):
-        if expands:
-            place: ir.AffineExpr = ir.AffineExpr.get_constant(0)
-            for axis in group:
-                place = place * extents[axis] + own[axis] if extents[axis] != 1 else place
-            found.append(place)
-            continue
-        large = [axis for axis in group if extents[axis] != 1]
-        for axis in group:
-            inner = prod(extents[a] for a in group if a > axis)
-            if axis not in large:
-                found.append(ir.AffineExpr.get_constant(0))
-            elif large == [axis]:
-                found.append(own[number])
-            else:
-                rest = ir.AffineExpr.get_floor_div(own[number], inner) if inner > 1 else own[number]
-                found.append(rest if axis == large[0] else ir.AffineExpr.get_mod(rest, extents[axis]))
-    return Gather(gather.basis, ir.AffineMap.get(gather.map.n_dims, 0, found))
 
 
 def stored_results(function: ir.Operation) -> set[ir.Value]:

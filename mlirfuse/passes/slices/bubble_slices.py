@@ -45,10 +45,11 @@ class FuseBubbleSlices(Pass):
     Requires functions of tensor ops. A kernel writes whole arrays: a slice of a computed value takes the value to
     memory, and its readers start another kernel. The two halves of a gated linear unit, the pairs of a rotary
     embedding, neighbours in an image, and what is flipped are slices of this kind. Ops, reshapes and transposes are
-    followed up to arguments, sums and products, of which slices are views. Slices that overlap compute elements twice. The slices of a value are
-    replaced if the bytes that then need not move take longer than what is computed and loaded again, at the rates of
-    the machine model; and not where the value is in memory anyway, as it is returned or multiplied. Upstream bubbles
-    slices up to tile ops (`linalg::populateBubbleUpExtractSliceOpPatterns`); this pass does so to fuse.
+    followed up to arguments, sums and products, of which slices are views. Slices that overlap compute elements twice.
+    The slices of a value are replaced if the bytes that then need not move take longer than what is computed and loaded
+    again, at the rates of the machine model; and not where the value is in memory anyway, as it is returned or
+    multiplied. Upstream bubbles slices up to tile ops (`linalg::populateBubbleUpExtractSliceOpPatterns`); this pass
+    does so to fuse.
 
     ```mlir
     %h = linalg.generic ... ins(%x, %b : tensor<64x512xf32>, tensor<512xf32>) ... -> tensor<64x512xf32>

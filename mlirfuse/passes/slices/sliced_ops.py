@@ -82,8 +82,8 @@ def is_elementwise(op: ir.Operation) -> bool:
 class SlicedOps:
     """Slices of values: of an op's result by that op on slices of its operands, as far as ops are elementwise.
 
-    Reshapes, transposes, slices of slices, and filled arrays are followed too. A slice of a gathered view is such a view of fewer
-    elements. Everything else is sliced itself. A slice that is asked for twice is the same value.
+    Reshapes, transposes, slices of slices, and filled arrays are followed too. A slice of a gathered view is such a
+    view of fewer elements. Everything else is sliced itself. A slice that is asked for twice is the same value.
 
     Args:
         follows: which elementwise ops are computed on slices.
