@@ -1,4 +1,6 @@
-"""`fuse.operation`, `fuse.stored` and `fuse.deferred`, declared apart: of ops that share no kernel with others."""
+"""`fuse.operation`, `fuse.stored`, `fuse.viewed` and `fuse.deferred`, declared apart: of ops that share no kernel with
+others, or leave results in memory for them.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,15 @@ STORED = declare(
     "On a tensor op: its result is stored, by a kernel without the ops that read it.",
     set_by="fuse-store-operands",
     read_by="analysis/segments/operations",
+)
+
+VIEWED = declare(
+    "viewed",
+    UNIT,
+    None,
+    "On a tensor op: gathered views of its result are read from memory. `fuse-compose-together` takes it away.",
+    set_by="fuse-store-viewed",
+    read_by="passes/gathers",
 )
 
 DEFERRED = declare(

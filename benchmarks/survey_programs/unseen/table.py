@@ -14,6 +14,7 @@ from survey_programs.unseen import outside as o
 from survey_programs.unseen import transforms as t
 from survey_programs.unseen.fifth import fifth
 from survey_programs.unseen.fourth import fourth
+from survey_programs.unseen.seventh import seventh
 from survey_programs.unseen.sixth import sixth
 from survey_programs.unseen.third import third
 
@@ -24,7 +25,7 @@ PAIRS = "I=384 K=384 C=128"
 def programs() -> list[Program]:
     """All of them."""
     own = [*_grids(), *_models(), *_learning(), *_geometry(), *_outside(), *_transforms(), *_attention()]
-    return [*own, *third(), *fourth(), *fifth(), *sixth()]
+    return [*own, *third(), *fourth(), *fifth(), *sixth(), *seventh()]
 
 
 def _grids() -> Iterator[Program]:

@@ -14,7 +14,7 @@ from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of, is_host_view, is_memory_view
-from mlirfuse.dialect.attributes import STORED
+from mlirfuse.dialect.attributes import STORED, VIEWED
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.passes.gathers.places import places_before
@@ -379,11 +379,10 @@ def _reads_indices(op: ir.Operation) -> bool:
 
 
 def stored_results(function: ir.Operation) -> set[ir.Value]:
-    """Results of ops that have a kernel of their own (`fuse.stored`), as far as other ops read them."""
+    """Results of ops that have a kernel of their own (`fuse.stored`), as far as other ops read them, and of those whose
+    views are read from memory (`fuse.viewed`).
+    """
     own = [op for op in body(function) if STORED in op.attributes]
-    return {
-        result
-        for op in own
-        for result in op.results
-        if any(STORED not in reader.attributes for reader in readers(op, is_memory_view))
-    }
+    read = [op for op in own if any(STORED not in reader.attributes for reader in readers(op, is_memory_view))]
+    viewed = [op for op in body(function) if VIEWED in op.attributes]
+    return {result for op in (*read, *viewed) for result in op.results}

@@ -191,6 +191,11 @@ class ViewedResult:
         """What is read of memory for an element of a view, each as often as it is read."""
         return [step for step in self._steps(view) if not isinstance(step, Step)]
 
+    @property
+    def loads(self) -> int:
+        """Elements of arrays that an element of each view is computed of, together."""
+        return sum(len(self._loads(view)) for view in self.views)
+
     def loss(self, machine: MachineModel) -> float:
         """Seconds by which computing the elements of the views takes longer than storing the result, for a kernel that
         reads these.

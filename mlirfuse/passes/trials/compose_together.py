@@ -11,6 +11,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, host_functions
+from mlirfuse.dialect.attributes import VIEWED
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
@@ -81,6 +82,9 @@ class FuseComposeTogether(Pass):
                 through_slices(function)
             if not left:
                 remarks.declined(self, "no view of an elementwise result is in memory for its costs alone", function)
+            for op in body(function):
+                if VIEWED in op.attributes:
+                    del op.attributes[VIEWED]
 
 
 def _around(function: ir.Operation, base: ir.Value) -> set[ir.Operation]:
@@ -103,10 +107,10 @@ def _compared(
     ops = surrounded(function, [base.owner.operation for base in group])
     if len(ops) > MOST_OPS:
         return None
-    return compare(module, function, ops, partial(_compose_copies, machine))
+    return compare(module, function, ops, partial(compose_copies, machine))
 
 
-def _compose_copies(machine: MachineModel, copies: dict[ir.Operation, ir.Operation]) -> None:
+def compose_copies(machine: MachineModel, copies: dict[ir.Operation, ir.Operation]) -> None:
     """Computes the gathered views in the function that some copies are in."""
     function = next(iter(copies.values())).parent.operation
     compose(function, machine, stored_results(function), whatever_it_takes=True)
