@@ -36,9 +36,13 @@ def with_split_kernels(lowered: Lowered, compiled: Compiled, compile_: Callable[
     slow = [name for name, tried in compiled.attempts.items() if any(attempt.spilled for attempt in tried)]
     if not slow:
         return compiled
-    found = compiled.predicted()
+    found, lacking = compiled.predicted(), _lacking(compiled)
     first = {name: compiled.attempts[name][0].schedule for name in slow}
-    slow = [kernel.name for kernel in found.kernels if kernel.name in first and _is_slow(kernel, first[kernel.name])]
+    slow = [
+        kernel.name
+        for kernel in found.kernels
+        if kernel.name in first and _is_slow(kernel, first[kernel.name], lacking.get(kernel.name, 1.0))
+    ]
     if not slow:
         return compiled
     try:
@@ -48,14 +52,33 @@ def with_split_kernels(lowered: Lowered, compiled: Compiled, compile_: Callable[
         return replace(compiled, lowered=replace(compiled.lowered, notes=(*compiled.lowered.notes, why)))
     if len(other.program.launches) == len(compiled.program.launches):
         return compiled
-    return other if other.predicted().microseconds < found.microseconds else compiled
+    return other if _microseconds(other) < _microseconds(compiled) else compiled
 
 
-def _is_slow(kernel: PredictedKernel, first: Schedule) -> bool:
-    """Whether the schedule that was kept takes much longer than the first choice, and than the launch of a kernel."""
+def _lacking(compiled: Compiled) -> dict[str, float]:
+    """Registers that threads want to those that they have, by kernel whose schedule spills."""
+    return {
+        name: attempt.lacking
+        for name, tried in compiled.attempts.items()
+        for attempt in tried
+        if attempt.spilled and attempt.schedule == compiled.schedules.get(name)
+    }
+
+
+def _microseconds(compiled: Compiled) -> float:
+    """What a function is predicted to take, kernels that spill as many times longer as their threads lack registers."""
+    found, lacking = compiled.predicted(), _lacking(compiled)
+    more = [(lacking.get(kernel.name, 1.0) - 1) * kernel.prediction.microseconds for kernel in found.kernels]
+    return found.microseconds + sum(more)
+
+
+def _is_slow(kernel: PredictedKernel, first: Schedule, lacking: float) -> bool:
+    """Whether the schedule that was kept takes much longer than the first choice, and than the launch of a kernel; as
+    many times longer as its threads lack registers.
+    """
     if not isinstance(kernel.sized, Problem) or not kernel.sized.reduced:
         return False
-    fastest, kept = predict(first, kernel.sized, kernel.machine).microseconds, kernel.prediction.microseconds
+    fastest, kept = predict(first, kernel.sized, kernel.machine).microseconds, lacking * kernel.prediction.microseconds
     return kept > SLOWER * fastest and kept - fastest > 1e6 * kernel.machine.next_launch
 
 

@@ -12,7 +12,7 @@ import mlirfuse as mf
 from mlirfuse.analysis.kernels import host_function
 from mlirfuse.compiler.compile import Compiled, Lowered
 from mlirfuse.compiler.feedback import without_spills
-from mlirfuse.compiler.split_kernels import _split, with_split_kernels
+from mlirfuse.compiler.split_kernels import _microseconds, _split, with_split_kernels
 from mlirfuse.dialect.attributes import SPLIT_KERNELS
 from mlirfuse.errors import CompileError
 from tests.unit.compiler.test_feedback import Assembler
@@ -43,10 +43,11 @@ def compiled_with(function: Lowered, assembler: Assembler) -> tuple[Compiled, Co
 
 
 def test_a_kernel_whose_fast_schedules_spill_is_split() -> None:
+    """Two kernels that do not spill take longer than what one would, but not than it does."""
     before, after = compiled_with(lowered(), Assembler({"standardised_0_kernel": SPILLS}))
     assert list(before.schedules) == ["standardised_0"]
     assert "standardised_0_reductions" in after.schedules
-    assert after.predicted().microseconds < before.predicted().microseconds / 1.25
+    assert before.predicted().microseconds < after.predicted().microseconds < _microseconds(before)
     assert "standardised_0_reductions" in after.as_text("tile")
 
 
@@ -84,7 +85,7 @@ def sums_of_both_orders(x: Any, y: Any) -> Any:
 def test_what_was_merged_for_both_orders_is_split() -> None:
     spec = mf.TensorSpec((8192, 4096), mf.float32)
     function = mf.fuse(sums_of_both_orders, target="sm_90a").lower(spec, spec)
-    spills = Assembler({"sums_of_both_orders_0_kernel": [*SPILLS, *([200] * 8)]})
+    spills = Assembler({"sums_of_both_orders_0_kernel": SPILLS})
     before, after = compiled_with(function, spills)
     assert list(before.schedules) == ["sums_of_both_orders_0"]
     assert len(after.schedules) > 1
@@ -98,7 +99,7 @@ def summed_last(x: Any) -> Any:
 
 def test_what_is_reduced_last_is_stored_first() -> None:
     function = mf.fuse(summed_last, target="sm_90a").lower(mf.TensorSpec((1027, 16383), mf.float32))
-    before, after = compiled_with(function, Assembler({"summed_last_0_kernel": [*SPILLS, *([200] * 8)]}))
+    before, after = compiled_with(function, Assembler({"summed_last_0_kernel": SPILLS}))
     assert list(before.schedules) == ["summed_last_0"]
     assert "summed_last_0_values" in after.schedules
 
