@@ -14,7 +14,7 @@ from mlirfuse.passmanager.syntax import parse_pipeline
 from mlirfuse.target.instructions import FAMILIES
 
 TO_KERNELS = (
-    "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-fold-joins,fuse-rotate-joins,fuse-flatten-joins,fuse-contract-sums,fuse-unroll-reductions,fuse-bubble-reshapes,fuse-bubble-slices,fuse-reduce-slices,cse,fuse-slice-products,fuse-window-slices,fuse-unroll-sums,fuse-divide-joins,cse,fuse-store-operands,fuse-copy-parts,fuse-store-viewed,fuse-compose-gathers,fuse-gather-reductions,fuse-compose-together,cse,"
+    "fuse-fold-empty,fuse-copy-results,fuse-views,cse,fuse-fold-joins,fuse-rotate-joins,fuse-flatten-joins,fuse-contract-sums,fuse-unroll-reductions,fuse-bubble-reshapes,fuse-bubble-slices,fuse-views,fuse-reduce-slices,cse,fuse-slice-products,fuse-window-slices,fuse-unroll-sums,fuse-divide-joins,cse,fuse-store-operands,fuse-copy-parts,fuse-store-viewed,fuse-compose-gathers,fuse-gather-reductions,fuse-compose-together,cse,"
     "fuse-merge-groups,fuse-pad-channels,"
     "fuse-collapse-contractions,fuse-expand-reshapes,fuse-reshape-gathers,fuse-copy-reshaped,"
     "fuse-fold-casts{{through-rounding={fast}}},"

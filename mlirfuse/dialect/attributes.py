@@ -31,7 +31,6 @@ from mlirfuse.dialect.gather_attribute import GATHER as GATHER
 from mlirfuse.dialect.separation import DEFERRED as DEFERRED
 from mlirfuse.dialect.separation import OPERATION as OPERATION
 from mlirfuse.dialect.separation import STORED as STORED
-from mlirfuse.dialect.separation import VIEWED as VIEWED
 
 _ANY, _NONE, _THREADS, _LOWERED = None, (), ("gpu.func",), ("gpu.func", "llvm.func")
 _HOST = _TILE = ("func.func",)

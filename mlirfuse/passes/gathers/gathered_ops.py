@@ -14,9 +14,10 @@ from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.analysis.memory.host_views import RESHAPES, extents_of, is_host_view, is_memory_view
-from mlirfuse.dialect.attributes import STORED, VIEWED
+from mlirfuse.dialect.attributes import STORED
 from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
+from mlirfuse.dialect.separation import VIEWED
 from mlirfuse.passes.gathers.places import places_before
 from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of, readers
 from mlirfuse.support.affine_expressions import bounds, substituted, used_dims

@@ -289,10 +289,8 @@ class Places:
                 rest = self._number(0, type_)
                 continue
             start, number = _split(rest)
-            together = start is not None and 0 < number < gcd(divisor_of(start), extent)
-            if start is None or not together:
-                start, number = rest, 0
-            # Neighbours of a run that lies inside of a component are a number apart in it.
+            if start is None or not 0 < number < gcd(divisor_of(start), extent):
+                start, number = rest, 0  # else neighbours of a run that lies inside of a component
             found.insert(0, self._plus(self._once(arith.RemUIOp, start, self._number(extent, type_)), number, type_))
             rest = self._once(arith.DivUIOp, start, self._number(extent, type_))
         self._divided[index, group, bits] = found

@@ -28,7 +28,6 @@ from mlirfuse.passes.slices.sliced_ops import (
     readers,
     slice_of,
 )
-from mlirfuse.passes.views.views import fold_views
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS
 from mlirfuse.support.dtypes import element_bytes
@@ -48,8 +47,8 @@ class FuseBubbleSlices(Pass):
     followed up to arguments, sums and products, of which slices are views. Slices that overlap compute elements twice.
     The slices of a value are replaced if the bytes that then need not move take longer than what is computed and loaded
     again, at the rates of the machine model; and not where the value is in memory anyway, as it is returned or
-    multiplied. Upstream bubbles slices up to tile ops (`linalg::populateBubbleUpExtractSliceOpPatterns`); this pass
-    does so to fuse.
+    multiplied. `fuse-views` folds the transposes that are left. Upstream bubbles slices up to tile ops
+    (`linalg::populateBubbleUpExtractSliceOpPatterns`); this pass does so to fuse.
 
     ```mlir
     %h = linalg.generic ... ins(%x, %b : tensor<64x512xf32>, tensor<512xf32>) ... -> tensor<64x512xf32>
@@ -174,11 +173,7 @@ class _Slices:
 
     def replace(self) -> None:
         """Computes the slices in place of slicing the value."""
-        reading = {use.owner.operation for op in self.slices for use in op.results[0].uses}
         SlicedOps().replace(self.slices)
-        for reader in reading:  # what is transposed is computed now
-            if reader.name == "linalg.generic":
-                fold_views(reader)
 
     def _is_read_elsewhere(self, op: ir.Operation) -> bool:
         """Whether ops other than those that are computed on slices read the result of one."""

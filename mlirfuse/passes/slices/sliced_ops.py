@@ -123,8 +123,8 @@ class SlicedOps:
             outer = ranges_of(op, backwards=True, run_time=True)
             return None if outer is None else [(op.operands[0], _composed(ranges, outer))]
         if op.name == TRANSPOSE:
-            before_ = dict(zip(_permutation(op), ranges, strict=True))
-            return [(op.operands[0], tuple(before_[axis] for axis in range(len(ranges))))]
+            own = dict(zip(_permutation(op), ranges, strict=True))
+            return [(op.operands[0], tuple(own[axis] for axis in range(len(ranges))))]
         if op.name in RESHAPES:
             before = reshaped_ranges(op, ranges)
             return None if before is None else [(op.operands[0], before)]

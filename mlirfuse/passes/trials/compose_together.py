@@ -11,8 +11,8 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import body, host_functions
-from mlirfuse.dialect.attributes import VIEWED
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.dialect.separation import VIEWED
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.gathers.compose_gathers import through_slices

@@ -10,9 +10,9 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import host_functions
-from mlirfuse.dialect.attributes import VIEWED
 from mlirfuse.dialect.gathered_view import DEFINITION as VIEW
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
+from mlirfuse.dialect.separation import VIEWED
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.gathers.gathered_ops import stored_results
@@ -20,7 +20,7 @@ from mlirfuse.passes.gathers.viewed_result import ViewedResult, viewed_results
 from mlirfuse.passes.joins.joined_results import JoinedResults
 from mlirfuse.passes.slices.sliced_ops import is_elementwise
 from mlirfuse.passes.trials.compose_together import MOST_OPS, compose_copies
-from mlirfuse.passes.trials.trial import Trial, surrounded
+from mlirfuse.passes.trials.trial import Comparison, Trial, compare, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.connected import connected
 from mlirfuse.support.rewriting import defining_op
@@ -28,8 +28,10 @@ from mlirfuse.support.rewriting import defining_op
 FEWEST_LOADS = 8
 """Elements of arrays that the elements of connected views are computed of, from which on these are weighed."""
 
-CLEAR_GAIN = 1.25
-"""Ratio of predicted times from which on results are stored: kernels of gathered elements are predicted within that."""
+CLEAR_GAIN = 3.0
+"""Ratio of predicted times from which on results are stored: slices that interleave count as if each read all lines of
+their array by itself, so that kernels that compute views of them are predicted to take up to five times as long as they
+do."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +75,22 @@ class FuseStoreViewed(Pass):
                 if len(ops) > MOST_OPS:
                     remarks.declined(self, f"{what} would be tried with over {MOST_OPS} ops", op)
                     continue
-                stored = Trial(module, function, ops).microseconds(partial(_mark_copies, ops))
-                computed = Trial(module, function, ops).microseconds()
-                if stored * CLEAR_GAIN < computed:
-                    computed = min(
-                        computed, Trial(module, function, ops).microseconds(partial(compose_copies, machine))
-                    )
-                text = f"{what} are predicted to take {stored:.1f} us stored, {computed:.1f} us computed"
-                if stored * CLEAR_GAIN < computed:
+                times = _times(module, function, ops, machine)
+                text = f"{what} are predicted to take {times.after:.1f} us stored, {times.before:.1f} us computed"
+                if times.after * CLEAR_GAIN < times.before:
                     remarks.applied(self, text, op)
                     _mark(ops)
                 else:
                     remarks.declined(self, text, op)
+
+
+def _times(module: ir.Operation, function: ir.Operation, ops: set[ir.Operation], machine: MachineModel) -> Comparison:
+    """The times of some ops with views computed, those that the next pass would compute or all, and with none."""
+    found = compare(module, function, ops, partial(_mark_copies, ops))
+    if found.after * CLEAR_GAIN >= found.before:
+        return found
+    all_ = Trial(module, function, ops).microseconds(partial(compose_copies, machine))
+    return found._replace(before=min(found.before, all_))
 
 
 def _around(function: ir.Operation, base: ir.Value) -> set[ir.Operation]:
