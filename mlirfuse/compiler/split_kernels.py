@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mlir import ir
 
 from mlirfuse.analysis.kernels import host_function
 from mlirfuse.compiler.compile import Compiled, Lowered
-from mlirfuse.compiler.predicted import PredictedKernel
+from mlirfuse.compiler.predicted import Predicted, PredictedKernel
 from mlirfuse.dialect.attributes import SPLIT_KERNELS
 from mlirfuse.errors import CompileError, PassError
 from mlirfuse.schedule.predict import predict
@@ -52,7 +52,7 @@ def with_split_kernels(lowered: Lowered, compiled: Compiled, compile_: Callable[
         return replace(compiled, lowered=replace(compiled.lowered, notes=(*compiled.lowered.notes, why)))
     if len(other.program.launches) == len(compiled.program.launches):
         return compiled
-    return other if _microseconds(other) < _microseconds(compiled) else compiled
+    return other if _microseconds(other.predicted(), _lacking(other)) < _microseconds(found, lacking) else compiled
 
 
 def _lacking(compiled: Compiled) -> dict[str, float]:
@@ -65,9 +65,8 @@ def _lacking(compiled: Compiled) -> dict[str, float]:
     }
 
 
-def _microseconds(compiled: Compiled) -> float:
+def _microseconds(found: Predicted, lacking: Mapping[str, float]) -> float:
     """What a function is predicted to take, kernels that spill as many times longer as their threads lack registers."""
-    found, lacking = compiled.predicted(), _lacking(compiled)
     more = [(lacking.get(kernel.name, 1.0) - 1) * kernel.prediction.microseconds for kernel in found.kernels]
     return found.microseconds + sum(more)
 

@@ -51,14 +51,14 @@ def constant_like(number: float, target: ir.Type) -> ir.Value:
 
 
 def bits_type(type_: ir.Type) -> ir.Type:
-    """The type of the bits of an `f32`, or of a vector of them."""
-    bits: ir.Type = ir.IntegerType.get_signless(32)
+    """The type of the bits of an `f32` or an `f64`, or of a vector of them."""
+    bits: ir.Type = ir.IntegerType.get_signless(64 if is_double(type_) else 32)
     return ir.VectorType.get(type_.shape, bits) if isinstance(type_, ir.VectorType) else bits
 
 
 def bits_like(value: int, target: ir.Type) -> ir.Value:
-    """A constant of 32 bits, or a vector of that type with it in all places."""
-    return broadcast_like(arith.constant(ir.IntegerType.get_signless(32), value), target)
+    """A constant of a type that `bits_type` gives: a number, or a vector with it in all places."""
+    return broadcast_like(arith.constant(element_type(target), value), target)
 
 
 def broadcast_like(value: ir.Value, target: ir.Type) -> ir.Value:

@@ -13,7 +13,7 @@ from mlir.dialects import arith, llvm, math
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.ranges import LEAST_SQUARE, value_range
 from mlirfuse.lowering.kernel_func import has_target, kernels, target_of_kernel
-from mlirfuse.lowering.math.elements import broadcast_like, by_element, constant_like, is_double
+from mlirfuse.lowering.math.elements import bits_like, bits_type, by_element, constant_like, is_double
 from mlirfuse.lowering.math.special_unit import inverse_root
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, number_of, ops_named
@@ -105,10 +105,8 @@ def _extreme(op: ir.Operation) -> ir.Value:
         if limit is not None and not isnan(limit):
             return _limited(other, number, limit, largest=largest)
     difference = arith.subf(b, a) if largest else arith.subf(a, b)
-    bits = ir.IntegerType.get_signless(64)
-    type_ = ir.VectorType.get(a.type.shape, bits) if isinstance(a.type, ir.VectorType) else bits
-    zero = broadcast_like(arith.constant(bits, 0), type_)
-    is_first = arith.cmpi(arith.CmpIPredicate.slt, arith.bitcast(type_, difference), zero)
+    bits = bits_type(a.type)
+    is_first = arith.cmpi(arith.CmpIPredicate.slt, arith.bitcast(bits, difference), bits_like(0, bits))
     unordered = arith.cmpf(arith.CmpFPredicate.UNO, a, b)
     return arith.select(unordered, constant_like(nan, a.type), arith.select(is_first, a, b))
 

@@ -26,9 +26,10 @@ def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciproc
     """The quotient `x / s` in four instructions, correctly rounded where `|x / s|` is 2^-101 at least, 2^-968 in `f64`.
 
     Smaller quotients are within 1.5 units in the last place, as their remainder is subnormal. The first quotient is
-    truncated, so that only an infinite x makes it infinite; overflow happens in the correction. Its remainder, NaN, is
-    clamped to a finite number, which keeps the quotient infinite; in `f64`, where a minimum takes eight instructions,
-    the first quotient is selected. A remainder of 0 times a negative reciprocal keeps the sign of a zero quotient.
+    truncated, so that only an infinite x makes it infinite; overflow happens in the correction. The remainder of an
+    infinite quotient, NaN, is clamped to a finite number, which keeps the quotient infinite; in `f64`, where a minimum
+    takes eight instructions, the first quotient is selected. A remainder of 0 times a negative reciprocal keeps the
+    sign of a zero quotient.
 
     Args:
         x: the dividend, a number or a vector, as are the others.

@@ -65,13 +65,14 @@ class FuseStoreViewed(Pass):
         machine = machine_of(target_of_module(module), device_of_module(module))
         for function in host_functions(module):
             found = {result.base: result.loads for result in _composed(function, machine)}
-            groups = connected(found, partial(_around, function))  # what a trial leaves out would be stored
+            around = {base: _around(function, base) for base in found}
+            groups = connected(found, around.__getitem__)  # what a trial leaves out would be stored
             weighed = [group for group in groups if sum(map(found.__getitem__, group)) >= FEWEST_LOADS]
             if not weighed:
                 remarks.declined(self, "no gathered views are computed of many elements of arrays", function)
             for group in weighed:
                 op, what = group[0].owner.operation, f"views of {len(group)} result(s)"
-                ops = set[ir.Operation]().union(*(_around(function, base) for base in group))
+                ops = set[ir.Operation]().union(*map(around.__getitem__, group))
                 if len(ops) > MOST_OPS:
                     remarks.declined(self, f"{what} would be tried with over {MOST_OPS} ops", op)
                     continue
