@@ -10,7 +10,7 @@ import pytest
 
 import mlirfuse
 from mlirfuse.compiler.context import make_context
-from mlirfuse.dialect import OPS, attributes, copies, expected_extents
+from mlirfuse.dialect import OPS, attributes, copies, expected_extents, separation
 from mlirfuse.dialect.attributes import ATTRIBUTES
 from mlirfuse.errors import IRError
 from mlirfuse.passmanager import registry
@@ -33,7 +33,7 @@ def test_no_file_spells_the_name_of_an_attribute() -> None:
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_what_is_said_of_an_attribute_is_so(name: str) -> None:
     known, constant = ATTRIBUTES[name], name.removeprefix("fuse.").upper()
-    assert name in [getattr(module, constant, None) for module in (attributes, copies, expected_extents)]
+    assert name in [getattr(module, constant, None) for module in (attributes, copies, expected_extents, separation)]
     assert name not in OPS
     for user in [*known.set_by.split(", "), *known.read_by.split(", ")]:
         assert any(re.search(rf"\b{constant}\b", text) for text in _sources(user)), f"{user} does not use {name}"
