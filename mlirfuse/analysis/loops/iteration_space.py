@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from mlir import ir
 
@@ -22,6 +24,9 @@ Node = int
 """A loop of an op, or an axis of a value or of a use."""
 
 Use = tuple[ir.Operation, int]
+
+Axes = tuple[int | None, ...]
+"""The dimension, or the extent, of each axis."""
 
 
 @dataclass(frozen=True)
@@ -105,41 +110,101 @@ def build_iteration_space(ops: Sequence[ir.Operation]) -> IterationSpace | Confl
 
 def space_of_structures(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
     """`build_iteration_space` for ops whose structures are known."""
-    inside = {result for s in structures for result in s.op.results}
+    numbers: dict[ir.Value, int] = {}
+    loops = tuple([_numbered(s, numbers) for s in structures])
+    found = _unified(loops)
+    if isinstance(found, int):
+        return Conflict("two of its loops are one dimension of its producers", structures[found].op)
+    ops, values = [s.op for s in structures], list(numbers)
+    return IterationSpace(
+        found.extents,
+        {ops[n]: axes for n, axes in found.loops.items()},
+        {values[n]: axes for n, axes in found.value_axes.items()},
+        {(ops[n], operand): axes for (n, operand), axes in found.use_axes.items()},
+        {ops[n]: dims for n, dims in found.reduced.items()},
+    )
+
+
+class _Loops(NamedTuple):
+    """What the space depends on of an op's structure, whose operands and results are numbers of values."""
+
+    loop_count: int
+    reduced: tuple[int, ...]
+    operands: tuple[int, ...]
+    operand_axes: tuple[Axes | None, ...]
+    operand_extents: tuple[Axes, ...]
+    idle_extents: tuple[tuple[int, int | None], ...]
+    idle_axes: tuple[tuple[int, Axes], ...]
+    results: tuple[int, ...]
+    result_axes: tuple[Axes, ...]
+    result_extents: tuple[Axes, ...]
+
+
+class _Space(NamedTuple):
+    """An `IterationSpace` of numbers of ops and of values."""
+
+    extents: Axes
+    loops: dict[int, Axes]
+    value_axes: dict[int, Axes]
+    use_axes: dict[tuple[int, int], Axes]
+    reduced: dict[int, frozenset[int]]
+
+
+def _numbered(s: OpStructure, numbers: dict[ir.Value, int]) -> _Loops:
+    """The loops of an op, with numbers for its values."""
+    return _Loops(
+        s.loop_count,
+        s.reduction_loops,
+        tuple([numbers.setdefault(value, len(numbers)) for value in s.operands]),
+        s.operand_axes,
+        s.operand_extents,
+        s.idle_extents,
+        s.idle_axes,
+        tuple([numbers.setdefault(value, len(numbers)) for value in s.op.results]),
+        s.result_axes,
+        s.result_extents,
+    )
+
+
+@lru_cache(maxsize=128)  # one pass after another asks for the space of the same kernels
+def _unified(ops: tuple[_Loops, ...]) -> _Space | int:
+    """Unifies the loops of ops; or returns the number of one that two dimensions would be one of."""
+    inside = {result for op in ops for result in op.results}
     sets = _UnionFind()
     extents: dict[Node, int | None] = {}
-    loop_nodes: dict[ir.Operation, list[Node]] = {}
-    value_nodes: dict[ir.Value, list[Node]] = {}
-    uses: dict[ir.Value, list[list[Node]]] = {}
-    use_nodes: dict[Use, list[Node]] = {}
+    loop_nodes: list[list[Node]] = []
+    value_nodes: dict[int, list[Node]] = {}
+    uses: dict[int, list[list[Node]]] = {}
+    use_nodes: dict[tuple[int, int], list[Node]] = {}
 
-    for s in structures:
-        loops = loop_nodes[s.op] = sets.new(s.loop_count)
-        extents |= {loops[loop]: extent for loop, extent in s.idle_extents}
-        for number, (operand, axes) in enumerate(zip(s.operands, s.operand_axes, strict=True)):
+    for n, op in enumerate(ops):
+        loops = sets.new(op.loop_count)
+        loop_nodes.append(loops)
+        extents |= {loops[loop]: extent for loop, extent in op.idle_extents}
+        for number, (operand, axes) in enumerate(zip(op.operands, op.operand_axes, strict=True)):
             if axes is None:
                 continue
-            nodes = _tie(sets, extents, value_nodes.get(operand), s.operand_extents[number], axes, loops)
+            nodes = _tie(sets, extents, value_nodes.get(operand), op.operand_extents[number], axes, loops)
             if operand in inside:
                 value_nodes[operand] = nodes
             else:
-                use_nodes[(s.op, number)] = nodes
+                use_nodes[(n, number)] = nodes
                 uses.setdefault(operand, []).append(nodes)
-        for number, axes in s.idle_axes:  # the op runs along it, without reading it
-            operand = s.operands[number]
-            nodes = _tie(sets, extents, value_nodes.get(operand), s.operand_extents[number], axes, loops)
+        for number, axes in op.idle_axes:  # the op runs along it, without reading it
+            operand = op.operands[number]
+            nodes = _tie(sets, extents, value_nodes.get(operand), op.operand_extents[number], axes, loops)
             if operand not in inside:
                 uses.setdefault(operand, []).append(nodes)
-        for result, shape, axes in zip(s.op.results, s.result_extents, s.result_axes, strict=True):
+        for result, shape, axes in zip(op.results, op.result_extents, op.result_axes, strict=True):
             value_nodes[result] = _tie(sets, extents, value_nodes.get(result), shape, axes, loops)
 
-    for op, nodes in loop_nodes.items():
+    for n, nodes in enumerate(loop_nodes):
         if not _distinct(sets, nodes):
-            return Conflict("two of its loops are one dimension of its producers", op)
+            return n
     for readings in uses.values():
         for other in readings[1:]:
-            sets = _tie_reads(sets, extents, loop_nodes.values(), readings[0], other)
-    return _number(structures, sets, extents, loop_nodes, value_nodes, use_nodes)
+            sets = _tie_reads(sets, extents, loop_nodes, readings[0], other)
+    return _number(ops, sets, extents, loop_nodes, value_nodes, use_nodes)
 
 
 def _tie(
@@ -183,13 +248,13 @@ def _distinct(sets: _UnionFind, nodes: list[Node]) -> bool:
 
 
 def _number(
-    structures: Sequence[OpStructure],
+    ops: Sequence[_Loops],
     sets: _UnionFind,
     extents: dict[Node, int | None],
-    loop_nodes: dict[ir.Operation, list[Node]],
-    value_nodes: dict[ir.Value, list[Node]],
-    use_nodes: dict[Use, list[Node]],
-) -> IterationSpace:
+    loop_nodes: Sequence[list[Node]],
+    value_nodes: dict[int, list[Node]],
+    use_nodes: dict[tuple[int, int], list[Node]],
+) -> _Space:
     """Gives the merged dimensions numbers, in the memory order of the largest read."""
     class_extent: dict[Node, int | None] = {}
     for node, extent in extents.items():
@@ -198,7 +263,7 @@ def _number(
             known = class_extent.get(root)
             class_extent[root] = known if known is not None else extent
 
-    def by_size(use: Use) -> tuple[int, int]:
+    def by_size(use: tuple[int, int]) -> tuple[int, int]:
         shape = [extents[n] for n in use_nodes[use]]
         static = 1
         for extent in shape:
@@ -208,7 +273,7 @@ def _number(
     order: list[Node] = []
     for use in sorted(use_nodes, key=by_size, reverse=True):
         order += [sets.find(n) for n in use_nodes[use]]
-    for nodes in loop_nodes.values():
+    for nodes in loop_nodes:
         order += [sets.find(n) for n in nodes]
     number: dict[Node, int] = {}
     for root in order:
@@ -217,14 +282,12 @@ def _number(
     # A group of scalars has one dimension of extent 1, so that every kernel has a tile.
     sizes = [class_extent[root] for root in number] or [1]
 
-    def axes(nodes: Iterable[Node]) -> tuple[int | None, ...]:
-        return tuple(number.get(sets.find(n)) if extents.get(n) != 1 else None for n in nodes)
+    def axes(nodes: Iterable[Node]) -> Axes:
+        return tuple([number.get(sets.find(n)) if extents.get(n) != 1 else None for n in nodes])
 
-    loops = {op: axes(nodes) for op, nodes in loop_nodes.items()}
+    loops = {n: axes(nodes) for n, nodes in enumerate(loop_nodes)}
     values = {value: axes(nodes) for value, nodes in value_nodes.items()}
     reduced = {
-        s.op: frozenset(d for i in s.reduction_loops if (d := loops[s.op][i]) is not None)
-        for s in structures
-        if s.reduction_loops
+        n: frozenset(d for i in op.reduced if (d := loops[n][i]) is not None) for n, op in enumerate(ops) if op.reduced
     }
-    return IterationSpace(tuple(sizes), loops, values, {u: axes(n) for u, n in use_nodes.items()}, reduced)
+    return _Space(tuple(sizes), loops, values, {u: axes(n) for u, n in use_nodes.items()}, reduced)
