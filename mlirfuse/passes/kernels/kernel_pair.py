@@ -161,16 +161,27 @@ def merge_pairs(
     """
     for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
         declined: set[Names] = set()
-        while (pair := next(pairs(module, function, declined), None)) is not None:
-            reason = obstacle(pair)
-            report(pair, reason)
-            if reason is None:
-                name = symbol(pair.first)
-                pair.merge(function)
-                # What was declined for the first kernel's sake may fit the merged one, which has its name.
-                declined = {names for names in declined if name not in names}
-            else:
-                declined.add(pair.names)
+        while (pair := _accepted(pairs(module, function, declined), declined, obstacle, report)) is not None:
+            name = symbol(pair.first)
+            pair.merge(function)
+            # What was declined for the first kernel's sake may fit the merged one, which has its name.
+            declined = {names for names in declined if name not in names}
+
+
+def _accepted(
+    pairs: Iterator[Pair],
+    declined: set[Names],
+    obstacle: Callable[[Pair], str | None],
+    report: Callable[[Pair, str | None], None],
+) -> Pair | None:
+    """The first pair without an obstacle; the names of those in front of it are added to the declined ones."""
+    for pair in pairs:
+        reason = obstacle(pair)
+        report(pair, reason)
+        if reason is None:
+            return pair
+        declined.add(pair.names)
+    return None
 
 
 def later_gain(pair: Pair, pairs: Pairs[Pair], gain: Callable[[Pair], float | None]) -> float:
@@ -189,20 +200,14 @@ def later_gain(pair: Pair, pairs: Pairs[Pair], gain: Callable[[Pair], float | No
         function = next(f for f in functions(module) if symbol(f) == symbol(host))
         name, saved = symbol(pair.first), 0.0
         next(same for same in pairs(module, function, ()) if same.names == pair.names).merge(function)
-        declined: set[Names] = set()
-
-        def others() -> Iterator[Pair]:
-            return (other for other in pairs(module, function, declined) if name in other.names)
-
-        while (other := next(others(), None)) is not None:
-            more = gain(other)
-            if more is None or more <= 0:
-                declined.add(other.names)
-                continue
+        while True:
+            others = (other for other in pairs(module, function, ()) if name in other.names)
+            gains = ((other, gain(other)) for other in others)
+            other, more = next(((other, more) for other, more in gains if more is not None and more > 0), (None, 0.0))
+            if other is None:
+                return saved
             saved += more
             name = symbol(other.first)
             other.merge(function)
-            declined.clear()
-        return saved
     finally:
         erase(module)
