@@ -104,7 +104,7 @@ def _compared(
     module: ir.Operation, function: ir.Operation, group: Sequence[ir.Value], machine: MachineModel
 ) -> Comparison | None:
     """The times of what needs some results, with these stored and with views of them computed; None for many ops."""
-    ops = surrounded(function, [base.owner.operation for base in group])
+    ops = surrounded([base.owner.operation for base in group])
     if len(ops) > MOST_OPS:
         return None
     return compare(module, function, ops, partial(compose_copies, machine))

@@ -81,7 +81,7 @@ def _fastest(
     """Predicted microseconds as ops are and with some deferred, and these ops if they are then clearly faster."""
     narrowest = _narrowest(product)
     computed = behind([narrowest], is_elementwise)
-    ops = {product, *surrounded(function, [*computed, *reductions])}
+    ops = {product, *surrounded([*computed, *reductions])}
     trial = Trial(module, function, ops)
     before = trial.fused_microseconds()
     with_product = [k for k in kernels(trial.module.operation) if any(map(_is_product, body(k)))]

@@ -70,7 +70,7 @@ class FuseStoreOperands(Pass):
                 first = next(op for op in body(function) if op in group)
                 times = f"{len(group)} op(s) on what iterations share"
                 if not self.always:
-                    trial = compare(module, function, surrounded(function, group), partial(_mark_copies, group))
+                    trial = compare(module, function, surrounded(group), partial(_mark_copies, group))
                     times += (
                         f" are predicted to take {trial.after:.1f} us stored, {trial.before:.1f} us where they are read"
                     )

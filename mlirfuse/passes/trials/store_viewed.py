@@ -96,7 +96,7 @@ def _times(module: ir.Operation, function: ir.Operation, ops: set[ir.Operation],
 
 def _around(function: ir.Operation, base: ir.Value) -> set[ir.Operation]:
     """The ops that a trial of a result has, and the gathered views that these read."""
-    found = surrounded(function, [base.owner.operation])
+    found = surrounded([base.owner.operation])
     open_ = list(found)
     while open_:
         for maker in map(defining_op, open_.pop().operands):

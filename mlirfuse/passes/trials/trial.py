@@ -41,7 +41,7 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import RESOLUTION
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.support.recent import Recent
-from mlirfuse.support.rewriting import backward_slice, clone, defining_op, read_values
+from mlirfuse.support.rewriting import clone, defining_op, read_values
 from mlirfuse.tiling.kernel_signature import default_attributes
 
 Rewrite = Callable[[dict[ir.Operation, ir.Operation]], None]
@@ -182,16 +182,28 @@ def compare(module: ir.Operation, function: ir.Operation, ops: Iterable[ir.Opera
     return Comparison(before, Trial(module, function, members).microseconds(rewrite))
 
 
-def surrounded(function: ir.Operation, ops: Iterable[ir.Operation]) -> set[ir.Operation]:
-    """Some ops, all that need their results but products, and the elementwise ops that these read."""
+def surrounded(ops: Iterable[ir.Operation]) -> set[ir.Operation]:
+    """Some ops, all that need their results but products, and the elementwise ops that these need, through such ops
+    and views alone: others have kernels of their own either way.
+    """
     found = {*ops, *needing(ops)}
-    wanted = [value for op in found for value in op.operands]
-    return found | {op for op in backward_slice(wanted, body(function)) if is_elementwise(op)}
+    open_, seen = list(found), set(found)
+    while open_:
+        for maker in map(defining_op, read_values(open_.pop())):
+            if maker is not None and maker not in seen and (is_elementwise(maker) or is_memory_view(maker)):
+                seen.add(maker)
+                open_.append(maker)
+    return found | set(filter(is_elementwise, seen))
 
 
 def needing(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
-    """The ops that need results of some, through views of these too, but products and what needs these."""
-    return behind(ops, lambda op: computing(op) is not None, is_memory_view)
+    """The ops that need results of some, through views of these too, but products and what needs these, which no kernel
+    has together with the others.
+    """
+    found = behind(ops, lambda op: op.name == "linalg.generic", is_memory_view)
+    products = [op for op in found if computing(op) is None]
+    late = {*products, *behind(products, lambda op: bool(op.results), is_memory_view)}
+    return [op for op in found if op not in late]
 
 
 def computing(op: ir.Operation) -> OpStructure | None:

@@ -111,7 +111,7 @@ def _fastest(
 
     Steps of a loop reduce alike and are unrolled together: all of a group's reductions, or those of one shape.
     """
-    ops = surrounded(function, [short.op for short in group])
+    ops = surrounded([short.op for short in group])
     alike: dict[Hashable, list[_ShortReduction]] = {}
     for short in group:
         alike.setdefault((short.structure.operand_extents[0], *_reduced(short.structure)), []).append(short)
