@@ -182,7 +182,7 @@ def erase(op: ir.Operation | ir.OpView) -> None:
 def erase_dead(ops: list[ir.Operation]) -> None:
     """Erases the ops among `ops`, which are in program order, whose results are unused."""
     for op in reversed(ops):
-        if all(not list(result.uses) for result in op.results):
+        if all(next(iter(result.uses), None) is None for result in op.results):
             op.operation.erase()
 
 

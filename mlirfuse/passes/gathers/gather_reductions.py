@@ -15,10 +15,10 @@ from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of
 from mlirfuse.passes.gathers.gathered_ops import (
     GatheredOps,
     is_whole_selection,
-    loop_extent,
     reduction_of,
     stored_results,
 )
+from mlirfuse.passes.gathers.readings import loop_extent
 from mlirfuse.passes.gathers.viewed_result import merge_views
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase_unused

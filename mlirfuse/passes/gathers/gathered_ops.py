@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -19,9 +19,9 @@ from mlirfuse.dialect.copies import COPIED
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
 from mlirfuse.dialect.separation import VIEWED
 from mlirfuse.passes.gathers.places import places_before
+from mlirfuse.passes.gathers.readings import Reading, chosen_by, needed_ops, reading_of, used_operands
 from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of, readers
-from mlirfuse.support.affine_expressions import bounds, substituted, used_dims
-from mlirfuse.support.rewriting import clone, defining_op, integer_of, nested
+from mlirfuse.support.rewriting import clone, defining_op, integer_of
 
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
 
@@ -47,12 +47,16 @@ class Known:
 
     Attributes:
         structures: the loops of ops that compute element by element; None of others.
+        readings: what ops need of their operands for elements at gathered places of their results.
         sources: what elements of a value at gathered places are made of, and the places in that.
+        steps: how elements of a value at gathered places are made, and of what.
         instructions: what an element of an op's result takes.
     """
 
     structures: dict[ir.Operation, OpStructure | None] = field(default_factory=dict)
+    readings: dict[tuple[ir.Value, Gather], Reading] = field(default_factory=dict)
     sources: dict[tuple[ir.Value, Gather], list[tuple[ir.Value, Gather]]] = field(default_factory=dict)
+    steps: dict[tuple[ir.Value, Gather], list[Step | ir.Value]] = field(default_factory=dict)
     instructions: dict[ir.Operation, Instructions] = field(default_factory=dict)
 
 
@@ -103,17 +107,40 @@ class GatheredOps:
         return self.known.structures[op]
 
     def _sources(self, found: Step, gather: Gather) -> list[tuple[ir.Value, Gather]]:
+        """What elements at gathered places are made of: operands, and the places in these."""
         key = found.value, gather
         if key not in self.known.sources:
-            self.known.sources[key] = _sources(found, gather)
+            self.known.sources[key] = self._made_of(found, gather)
         return self.known.sources[key]
+
+    def _made_of(self, found: Step, gather: Gather) -> list[tuple[ir.Value, Gather]]:
+        op = found.op
+        if found.structure is not None:
+            reads = self._reading(found.value, found.structure, gather).reads.values()
+            return [(read.value, read.gather) for read in reads if read.gather is not None]
+        if op.name == "linalg.fill" or (op.name == DEFINITION.full_name and gather_of(op.attributes).inside):
+            return []
+        return [(op.operands[0], places_before(op, gather))]
+
+    def _reading(self, value: ir.Value, structure: OpStructure, gather: Gather) -> Reading:
+        key = value, gather
+        if key not in self.known.readings:
+            self.known.readings[key] = reading_of(structure, gather)
+        return self.known.readings[key]
 
     def steps(self, value: ir.Value, gather: Gather) -> Iterator[Step | ir.Value]:
         """How elements of a value are made from what is viewed, and what is viewed: as often as an element is made of
         different ones of it.
         """
-        for found, _ in self._places(value, gather):
-            yield found
+        key = value, gather
+        if key in self.known.steps:
+            yield from self.known.steps[key]
+            return
+        found = []
+        for step, _ in self._places(value, gather):
+            found.append(step)
+            yield step
+        self.known.steps[key] = found
 
     def viewed(self, value: ir.Value, gather: Gather) -> set[tuple[ir.Value, Gather]]:
         """What is viewed for elements of a value, and the places in it."""
@@ -156,45 +183,15 @@ class GatheredOps:
         if op.name == DEFINITION.full_name and (gather_of(op.attributes).inside or _has_zeros_around(value)):
             # A check reads nothing; zeros around a view are neither what is computed of zeros nor what a slice leaves.
             return gathered_view(op.operands[0], gather_of(op.attributes).selected(gather))
-        inputs = [self._of(*each, built) for each in _sources(found, gather)]
-        return inputs[0] if found.structure is None else _computed(found.structure, inputs, gather)
+        inputs = [self._of(*each, built) for each in self._sources(found, gather)]
+        if found.structure is None:
+            return inputs[0]
+        return _computed(found.structure, self._reading(value, found.structure, gather), inputs, gather)
 
 
-def _sources(found: Step, gather: Gather) -> list[tuple[ir.Value, Gather]]:
-    """What elements at gathered places are made of: operands, and the places in these."""
-    op = found.op
-    if found.structure is not None:
-        reads = _reads(found.structure, gather).values()
-        return [(read.value, read.gather) for read in reads if read.gather is not None]
-    if op.name == "linalg.fill" or (op.name == DEFINITION.full_name and gather_of(op.attributes).inside):
-        return []
-    return [(op.operands[0], places_before(op, gather))]
-
-
-def _over_loops(structure: OpStructure, gather: Gather) -> Gather:
-    """The places along each loop of an op, by those in its result; loops that reduce are dimensions behind these."""
-    count = len(gather.shape)
-    summed = {loop: count + n for n, loop in enumerate(structure.reduction_loops)}
-    axes = list(structure.result_axes[0])
-    places = [
-        ir.AffineExpr.get_dim(summed[loop]) if loop in summed else gather.map.results[axes.index(loop)]
-        for loop in range(structure.loop_count)
-    ]
-    extents = [loop_extent(structure, loop) for loop in summed]
-    known = tuple((extent,) for extent in extents if extent is not None)  # all of those that are gathered
-    return Gather((*gather.basis, *known), ir.AffineMap.get(count + len(summed), 0, places))
-
-
-def loop_extent(structure: OpStructure, loop: int) -> int | None:
-    """The extent of a loop along which operands are read; None where it is known at run time only."""
-    read = zip(structure.operand_axes, structure.operand_extents, strict=True)
-    pairs = ((own, extent) for axes, extents in read for own, extent in zip(axes or (), extents, strict=False))
-    return next((extent for own, extent in pairs if own == loop and extent is not None), None)
-
-
-def _computed(structure: OpStructure, gathered: Sequence[ir.Value], gather: Gather) -> ir.Value:
+def _computed(structure: OpStructure, reading: Reading, gathered: Sequence[ir.Value], gather: Gather) -> ir.Value:
     """An op with the body and the attributes of another one, on gathered elements of those operands that have axes."""
-    reads, known, rest = _reads(structure, gather), _known_checks(structure, gather), list(gathered)
+    reads, known, rest = reading.reads, reading.known, list(gathered)
     inputs = [read.value if read.gather is None else rest.pop(0) for read in reads.values()]
     op, count = structure.op, len(gather.shape)
     rank = count + len(structure.reduction_loops)
@@ -212,51 +209,16 @@ def _computed(structure: OpStructure, gathered: Sequence[ir.Value], gather: Gath
     types = [argument.type for argument in arguments]
     block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
     mapping = dict(zip(arguments, block.arguments, strict=True))
-    needed = _needed(op, known)
     with ir.InsertionPoint(block):
         for inner in (each.operation for each in own.operations):
-            if (chosen := _chosen(inner, known)) is not None:
+            if (chosen := chosen_by(inner, known)) is not None:
                 mapping[inner.results[0]] = mapping.get(chosen, chosen)
-            elif inner in needed:
+            elif inner in reading.needed:
                 clone(inner, mapping)
     for name in op.attributes:
         if name.startswith("fuse."):
             new.operation.attributes[name] = op.attributes[name]
     return new.results[0]
-
-
-@dataclass(frozen=True)
-class _Read:
-    """What an op reads at gathered places.
-
-    Attributes:
-        value: an operand of the op.
-        gather: the places in it; None for a number.
-        loops: of the gathered op, along which the places vary.
-    """
-
-    value: ir.Value
-    gather: Gather | None
-    loops: tuple[int, ...]
-
-
-def _reads(structure: OpStructure, gather: Gather) -> dict[int, _Read]:
-    """What an elementwise op needs of its operands, by number, at gathered places."""
-    used = _used(structure.op, _known_checks(structure, gather))
-    return {number: _read(structure, number, gather) for number in used}
-
-
-def _read(structure: OpStructure, number: int, gather: Gather) -> _Read:
-    operand, axes = structure.operands[number], structure.operand_axes[number]
-    if not axes:
-        return _Read(operand, None, ())
-    gather = _over_loops(structure, gather)
-    rank, nothing = len(gather.shape), ir.AffineExpr.get_constant(0)
-    chosen = [nothing if axis is None else gather.map.results[axis] for axis in axes]
-    loops = sorted(frozenset[int]().union(*map(used_dims, chosen))) or list(range(rank))[-1:]
-    places = [ir.AffineExpr.get_dim(loops.index(d)) if d in loops else nothing for d in range(rank)]
-    own = ir.AffineMap.get(len(loops), 0, [substituted(expr, places) for expr in chosen])
-    return _Read(operand, Gather(tuple((gather.shape[d],) for d in loops), own), tuple(loops))
 
 
 def _has_zeros_around(value: ir.Value) -> bool:
@@ -265,64 +227,6 @@ def _has_zeros_around(value: ir.Value) -> bool:
     if op is None or op.name != DEFINITION.full_name or gather_of(op.attributes).inside:
         return False
     return not stays_inside(gather_of(op.attributes), ir.RankedTensorType(op.operands[0].type).shape)
-
-
-def _known_checks(structure: OpStructure, gather: Gather) -> dict[ir.Value, bool]:
-    """The arguments of an op's body that are checks which find the same at all gathered places, and what they find.
-
-    None of a reduction, whose loops may have no other operand along them.
-    """
-    known: dict[ir.Value, bool] = {}
-    if structure.reduction_loops:
-        return known
-    for number, operand in enumerate(structure.operands[:-1]):
-        check = defining_op(operand)
-        if check is None or check.name != DEFINITION.full_name or not gather_of(check.attributes).inside:
-            continue
-        own = _read(structure, number, gather).gather
-        if own is None or gather_of(check.attributes).joins_components:
-            continue
-        found = gather_of(check.attributes).selected(own)
-        ends = [bounds(expr, found.components) for expr in found.map.results]
-        pairs = list(zip(ends, found.inside or (), strict=True))
-        argument = structure.op.regions[0].blocks[0].arguments[number]
-        if all(low >= 0 and high < extent for (low, high), extent in pairs):
-            known[argument] = True
-        elif any(high < 0 or low >= extent for (low, high), extent in pairs):
-            known[argument] = False
-    return known
-
-
-def _needed(op: ir.Operation, known: Mapping[ir.Value, bool]) -> set[ir.Operation]:
-    """The ops of a body that its result needs, where it is known what some checks find."""
-    *_, end = op.regions[0].blocks[0].operations
-    needed, open_ = set[ir.Operation](), [end.operation]
-    while open_:
-        inner = open_.pop()
-        if inner not in needed:
-            needed.add(inner)
-            open_ += [made for value in _operands(inner, known) if (made := defining_op(value)) is not None]
-    return needed
-
-
-def _used(op: ir.Operation, known: Mapping[ir.Value, bool]) -> list[int]:
-    """The numbers of the operands that an op's result needs, but the last, where it is known what some checks find."""
-    used = {operand for inner in _needed(op, known) for operand in _operands(inner, known)}
-    return [number for number, argument in enumerate(list(op.regions[0].blocks[0].arguments)[:-1]) if argument in used]
-
-
-def _operands(op: ir.Operation, known: Mapping[ir.Value, bool]) -> list[ir.Value]:
-    """What an op of a body needs: of a selection by a known check what is selected."""
-    chosen = _chosen(op, known)
-    inner = [operand for each in nested(op) for operand in each.operands]
-    return inner if chosen is None else [chosen]
-
-
-def _chosen(op: ir.Operation, known: Mapping[ir.Value, bool]) -> ir.Value | None:
-    """What a selection by a known check selects; None for another op."""
-    if op.name != "arith.select" or op.operands[0] not in known:
-        return None
-    return op.operands[1 if known[op.operands[0]] else 2]
 
 
 def divides_integers(op: ir.Operation) -> bool:
@@ -369,7 +273,9 @@ def reduction_of(op: ir.Operation) -> OpStructure | None:
     read = [axes for axes in structure.operand_axes[:-1] if axes is not None]
     if list(structure.result_axes[0]) != kept or len(read) != len(structure.operand_axes) - 1:
         return None
-    if not set(range(structure.loop_count)) <= {loop for number in _used(op, {}) for loop in read[number]}:
+    if not set(range(structure.loop_count)) <= {
+        loop for number in used_operands(op, {}, needed_ops(op, {})) for loop in read[number]
+    }:
         return None
     return None if _reads_indices(op) else structure
 
