@@ -18,7 +18,7 @@ from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import estimated_blocks
 from mlirfuse.schedule.orders.sliding import BASE_REGISTERS, MOST_PRODUCTS
-from mlirfuse.schedule.predict.counts.accesses import held_elements
+from mlirfuse.schedule.predict.counts.accesses import held_bytes, held_elements
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import SECTOR, Target
@@ -119,13 +119,8 @@ def _resident(
     accumulators = (COMPENSATED if loop.wide else 1) * sum(
         part.bytes * layout.held((part.kept | part.dims) - summed) for part in problem.reductions
     )
-    held = accumulators + min(_read_bytes(problem, layout), _bytes_by_rows(problem, layout, pairs))
+    held = accumulators + min(held_bytes(problem, layout), _bytes_by_rows(problem, layout, pairs))
     return estimated_blocks(problem, layout, BASE_REGISTERS + held / REGISTER_BYTES, target)
-
-
-def _read_bytes(problem: Problem, layout: BlockedLayout) -> int:
-    """Bytes of a thread for all that it reads in a step, as narrow as it is read."""
-    return sum(a.bytes * held_elements(a, layout) for a in problem.reads)
 
 
 def _bytes_by_rows(problem: Problem, layout: BlockedLayout, pairs: list[tuple[int, int]]) -> float:

@@ -11,10 +11,11 @@ from math import prod
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder, halves
 from mlirfuse.schedule.model.machine import BLOCK_THREADS, REGISTER_BYTES, WIDEST_ACCESS
-from mlirfuse.schedule.model.registers import MOST_ELEMENTS
+from mlirfuse.schedule.model.registers import HELD_REGISTERS, MOST_ELEMENTS
 from mlirfuse.schedule.orders.tiles import SMALL, grown_tiles, layouts, ordered_layout, orders, tiles, widest
 from mlirfuse.schedule.parts.array_access import follows, split_sectors
 from mlirfuse.schedule.parts.transposed_tiles import MOST_TRANSPOSED, TransposedTiles
+from mlirfuse.schedule.predict.counts.accesses import held_bytes
 from mlirfuse.schedule.predict.counts.space import known_extents, with_extents
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -55,7 +56,7 @@ def ordered_candidates(problem: Problem) -> Iterator[Schedule]:
 
 def _rows(problem: Problem) -> Iterator[Schedule]:
     """One element after another along a row, and several rows a thread; of windows, which share rows, in several planes
-    too.
+    too, as far as a thread has registers for all that it reads: the assembler loads it all ahead.
     """
     outer = [d for d, extent in enumerate(problem.extents) if extent != 1 and d != problem.vector_dim]
     shared = any(a.taps > 1 for a in problem.arrays)
@@ -72,7 +73,8 @@ def _rows(problem: Problem) -> Iterator[Schedule]:
                 for dim, most in zip(reversed(outer), (rows, planes), strict=False):
                     fill.add_repeats(dim, most=most)
                 layout = fill.layout()
-                yield Schedule(problem.tile_of(layout), layout)
+                if (rows, planes) == (1, 1) or held_bytes(problem, layout) <= REGISTER_BYTES * HELD_REGISTERS:
+                    yield Schedule(problem.tile_of(layout), layout)
 
 
 def _vectors(problem: Problem) -> Iterator[int]:

@@ -9,9 +9,11 @@ import pytest
 from mlirfuse.machine import machine_of
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.registers import HELD_REGISTERS
 from mlirfuse.schedule.orders.candidates import ordered_candidates
 from mlirfuse.schedule.parts.array_access import ArrayAccess
-from mlirfuse.schedule.predict.counts.accesses import traffic
+from mlirfuse.schedule.predict.counts.accesses import held_bytes, traffic
 from mlirfuse.schedule.predict.predict import work_of
 from mlirfuse.schedule.predict.work import device_of
 from mlirfuse.schedule.problem import Problem
@@ -86,3 +88,15 @@ def test_halos_pass_beside_what_is_written() -> None:
     works = [work_of(Schedule((layout.extents[0], 512), layout), problem, MACHINE) for layout in layouts]
     assert works[0].l2_again > works[1].l2_again > 0
     assert works[0].l2_read == works[1].l2_read
+
+
+def test_threads_have_registers_for_all_that_they_read_of_windows() -> None:
+    """Every second element along each dimension, of 27 that each result needs: 64 results would read 891 of them."""
+    extents = (127, 127, 127)
+    dims, window = (0, 1, 2), (2, (1, 2, 3))
+    read = ArrayAccess(dims, (2 * 257 * 257, 2 * 257, 2), 4, 16, False, False, (window,) * 3)
+    written = ArrayAccess(dims, (127 * 127, 127, 1), 4, 16, True, True)
+    problem = Problem(extents, frozenset(), 2, 1, 36, 32, arrays=(read, written))
+    found = list(ordered_candidates(problem))
+    assert any(s.layout.elements_per_thread > 1 for s in found)
+    assert all(held_bytes(problem, s.layout) <= REGISTER_BYTES * HELD_REGISTERS for s in found)

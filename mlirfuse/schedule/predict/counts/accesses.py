@@ -240,6 +240,11 @@ def held_elements(array: ArrayAccess, layout: BlockedLayout) -> int:
     return array.elements(sides) * prod(pieces[d] for d in along)
 
 
+def held_bytes(problem: Problem, layout: BlockedLayout) -> int:
+    """Bytes of a thread for all that it reads in a step, as narrow as it is read; of windows together."""
+    return sum(array.bytes * held_elements(array, layout) for array in problem.reads)
+
+
 @lru_cache(maxsize=4096)
 def thread_access(array: ArrayAccess, layout: BlockedLayout, extents: tuple[int, ...]) -> int:
     """Elements of one access to what a thread has side by side in memory."""
