@@ -16,6 +16,8 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure, structure_of
 from mlirfuse.errors import PassError
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.postorder import postorder
+from mlirfuse.support.rewriting import defining_op
 
 Axes = tuple[int | None, ...]
 """The dimension of an iteration space that each axis of a value runs along; None where it has one element."""
@@ -62,17 +64,16 @@ def producers(value: ir.Value) -> tuple[OpStructure, ...]:
     """The structured ops that compute a value of a kernel, in program order."""
     found: dict[ir.Operation, OpStructure] = {}
 
-    def visit(current: ir.Value) -> None:
-        if isinstance(current.owner, ir.Block):
-            return
-        structure = structure_of(current.owner.operation)
-        if structure is not None and structure.op not in found:
-            for operand in structure.operands:
-                visit(operand)
-            found[structure.op] = structure
+    def before(op: ir.Operation) -> list[ir.Operation]:
+        structure = structure_of(op)
+        if structure is None:
+            return []
+        found[op] = structure
+        return [maker for operand in structure.operands if (maker := defining_op(operand)) is not None]
 
-    visit(value)
-    return tuple(found.values())
+    maker = defining_op(value)
+    order = postorder([] if maker is None else [maker], before)
+    return tuple([found[op] for op in order if op in found])
 
 
 def unfit_producers(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:

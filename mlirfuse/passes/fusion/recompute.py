@@ -27,6 +27,7 @@ from mlirfuse.passes.fusion.recomputed_values import ends_of, expression, is_arg
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passes.splitting.split_time import split_microseconds
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.postorder import postorder
 from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values, replaced_if
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes, renew_type
 
@@ -349,16 +350,8 @@ def _read_through(kernel: ir.Operation, argument: ir.Value, other: ir.Value) -> 
 
 def _needed(values: Iterable[ir.Value]) -> list[ir.Operation]:
     """The ops of a kernel that values depend on, in program order."""
-    wanted: set[ir.Operation] = set()
-
-    def visit(value: ir.Value) -> None:
-        if not is_argument(value) and value.owner.operation not in wanted:
-            wanted.add(value.owner.operation)
-            for operand in read_values(value.owner.operation):
-                visit(operand)
-
-    for value in values:
-        visit(value)
+    needed = postorder(values, lambda value: [] if is_argument(value) else read_values(value.owner.operation))
+    wanted = {value.owner.operation for value in needed if not is_argument(value)}
     return [op for op in body(next(iter(wanted)).parent.operation) if op in wanted] if wanted else []
 
 

@@ -8,6 +8,7 @@ from mlir import ir
 
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.support.dtypes import element_bytes
+from mlirfuse.support.postorder import postorder
 from mlirfuse.support.rewriting import read_values
 
 
@@ -35,15 +36,21 @@ def ends_of(value: ir.Value, known: dict[ir.Value, frozenset[ir.Value]]) -> froz
         value: of the first kernel.
         known: the answers of before, which are added to.
     """
-    if value not in known:
-        if is_leaf(value):
-            known[value] = frozenset((value,))
-        else:
-            below = frozenset[ir.Value]().union(*(ends_of(v, known) for v in read_values(value.owner.operation)))
-            like = [end for end in below if _extents(end) == _extents(value)]
-            wide = sum(element_bytes(end.type) * (1 if is_argument(end) else 2) for end in like)
-            narrower = not all(map(is_argument, like)) and 2 * element_bytes(value.type) < wide
-            known[value] = frozenset((value,)) if narrower else below
+
+    def before(each: ir.Value) -> list[ir.Value]:
+        return [] if each in known or is_leaf(each) else read_values(each.owner.operation)
+
+    for each in postorder([value], before):
+        if each in known:
+            continue
+        if is_leaf(each):
+            known[each] = frozenset((each,))
+            continue
+        below = frozenset[ir.Value]().union(*(known[v] for v in read_values(each.owner.operation)))
+        like = [end for end in below if _extents(end) == _extents(each)]
+        wide = sum(element_bytes(end.type) * (1 if is_argument(end) else 2) for end in like)
+        narrower = not all(map(is_argument, like)) and 2 * element_bytes(each.type) < wide
+        known[each] = frozenset((each,)) if narrower else below
     return known[value]
 
 
@@ -72,20 +79,8 @@ def expression(
     values: Iterable[ir.Value], known: dict[ir.Value, frozenset[ir.Value]]
 ) -> tuple[list[ir.Operation], list[ir.Value]]:
     """The elementwise ops that compute values, producers first, and the ends of these expressions."""
-    ops: dict[ir.Operation, None] = {}
-    leaves: dict[ir.Value, None] = {}
+    values = list(values)
     ends = frozenset[ir.Value]().union(*(ends_of(value, known) for value in values))
-
-    def visit(value: ir.Value) -> None:
-        if value in ends:
-            leaves[value] = None
-            return
-        op = value.owner.operation
-        if op not in ops:
-            for operand in read_values(op):
-                visit(operand)
-            ops[op] = None
-
-    for value in values:
-        visit(value)
-    return list(ops), list(leaves)
+    order = list(postorder(values, lambda value: [] if value in ends else read_values(value.owner.operation)))
+    ops = dict.fromkeys(value.owner.operation for value in order if value not in ends)
+    return list(ops), [value for value in order if value in ends]

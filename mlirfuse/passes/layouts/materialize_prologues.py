@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from mlirfuse.schedule.contractions.thread_layouts import prologue_layout
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dataclass_attributes import to_attribute
 from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.postorder import postorder
 from mlirfuse.support.rewriting import clone, defining_op, ops_named
 from mlirfuse.tiling.contractions.k_loop import operand_producer, use_fallback
 from mlirfuse.tiling.slot_ring import SlotRing, padded_row
@@ -137,19 +138,17 @@ def _expression(operand: ir.Value) -> list[ir.Operation]:
 
     The order is that of dependences. All other ops of the expression compute constants, equal in every layout.
     """
-    members: dict[ir.Operation, bool] = {}
+    members: dict[ir.Operation, None] = {}
+    for op in postorder(_vectors([operand]), lambda op: _vectors(op.operands)):
+        if op.name in ROOTS or not members.keys().isdisjoint(_vectors(op.operands)):
+            members[op] = None
+    return list(members)
 
-    def visit(value: ir.Value) -> bool:
-        maker = defining_op(value)
-        if maker is None or not isinstance(value.type, ir.VectorType):
-            return False
-        if maker not in members:
-            behind = [visit(operand) for operand in maker.operands]
-            members[maker] = maker.name in ROOTS or any(behind)
-        return members[maker]
 
-    visit(operand)
-    return [op for op, has_layout in members.items() if has_layout]
+def _vectors(values: Iterable[ir.Value]) -> list[ir.Operation]:
+    """What makes those of some values that are vectors."""
+    makers = [defining_op(value) for value in values if isinstance(value.type, ir.VectorType)]
+    return [maker for maker in makers if maker is not None]
 
 
 def _varies(value: ir.Value, loop: ir.Operation) -> bool:
