@@ -7,7 +7,7 @@ from math import frexp
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, LEAST_SQUARE, RangeOf, value_range
+from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, LEAST_SQUARE, RangeOf
 from mlirfuse.analysis.arithmetic.rounded import FACTORS, adds_positive, rounds_to_half
 from mlirfuse.support.rewriting import integer_of, nested, number_of
 
@@ -90,12 +90,12 @@ _JOINT = {"fuse.moments": (3.0, 0.0), "fuse.exp_sum": (5.0, 1.0)}
 """Of joint reductions, for one element; exponentials are products and powers of two of the special unit."""
 
 
-def instructions_of(op: ir.Operation, range_of: RangeOf = value_range) -> Instructions:
+def instructions_of(op: ir.Operation, range_of: RangeOf) -> Instructions:
     """Instructions for one element of the loops of a `linalg.generic` or of a joint reduction; none for other ops.
 
     Args:
         op: the op.
-        range_of: the numbers that values can be, as `value_range` says; who asks for many ops has `Ranges`.
+        range_of: the numbers that values can be, as `Ranges` finds them.
     """
     if op.name in _JOINT:
         return Instructions(*_JOINT[op.name])
@@ -111,7 +111,7 @@ def instructions_of(op: ir.Operation, range_of: RangeOf = value_range) -> Instru
     return total
 
 
-def instruction_count(generic: ir.Operation, op: ir.Operation, range_of: RangeOf = value_range) -> tuple[float, float]:
+def instruction_count(generic: ir.Operation, op: ir.Operation, range_of: RangeOf) -> tuple[float, float]:
     """Plain and special instructions of one op in the body of a `linalg.generic`; what is the same for all elements is
     computed once.
     """
@@ -173,7 +173,7 @@ def _quotient(generic: ir.Operation, division: ir.Operation, range_of: RangeOf) 
     return _BOUNDED_RECIPROCAL if is_reciprocal else _BOUNDED_QUOTIENT
 
 
-def reciprocals_of(generic: ir.Operation, range_of: RangeOf = value_range) -> dict[int, Instructions]:
+def reciprocals_of(generic: ir.Operation, range_of: RangeOf) -> dict[int, Instructions]:
     """Instructions for the reciprocals of what several elements are divided by, by the operand that has it."""
     found: dict[int, Instructions] = {}
     for op in nested(generic)[1:]:

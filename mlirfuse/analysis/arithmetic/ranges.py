@@ -14,7 +14,7 @@ Range = tuple[float, float]
 """The least and the greatest number; a value may be NaN beside."""
 
 RangeOf = Callable[[ir.Value], Range]
-"""`value_range`, or `Ranges.of` of many values."""
+"""`Ranges.of`."""
 
 ANY: Range = (-inf, inf)
 NEVER_NEGATIVE: Range = (0.0, inf)
@@ -25,47 +25,27 @@ LEAST_DIVISOR, MOST_DIVISOR = 2.0**-64, 2.0**126
 LEAST_SQUARE = 2.0**-100
 """The least number whose root has an exact remainder."""
 
-MOST_OPS = 48
-"""How far back operands are followed."""
-
 EX2 = "llvm.nvvm.ex2.approx.ftz"
 _SLACK = 2.0**-18
 """Relative error of functions that are not correctly rounded, more than any of them has."""
 
 
-def value_range(value: ir.Value) -> Range:
-    """The numbers that a value, or an element of a vector or of a tensor, can be if it is not NaN.
+class Ranges:
+    """Ranges of values whose ops stay as they are meanwhile: each is found once.
 
     Operands are followed through the ops of a kernel, and from the body of a `linalg.generic` to its producers.
     Sums and products are rounded to nearest, which keeps order, so that bounds are rounded too.
     """
-    near = {value: _computed_of(value)}
-    level = [value]
-    for _ in range(MOST_OPS - 1):
-        level = [each for each in dict.fromkeys(v for inner in level for v in near[inner]) if each not in near]
-        if not level:
-            break
-        near.update((each, _computed_of(each)) for each in level)
-    return Ranges(lambda each: near.get(each, ())).of(value)
 
-
-class Ranges:
-    """Ranges of values whose ops stay as they are meanwhile: each is found once, however far back it follows from.
-
-    Args:
-        sources: the values that a value's range follows from; nothing for one that can be any number.
-    """
-
-    def __init__(self, sources: Callable[[ir.Value], Sequence[ir.Value]] | None = None) -> None:
-        self._sources = sources or _computed_of
+    def __init__(self) -> None:
         self._known: dict[ir.Value, Range] = {}
 
     def of(self, value: ir.Value) -> Range:
-        """As `value_range`."""
+        """The numbers that a value, or an element of a vector or of a tensor, can be if it is not NaN."""
         open_ = [value]
         while open_:  # no recursion, as chains of ops are long
             each = open_[-1]
-            sources = () if each in self._known else self._sources(each)
+            sources = () if each in self._known else _computed_of(each)
             missing = [source for source in sources if source not in self._known]
             if missing:
                 open_ += missing

@@ -19,7 +19,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
-from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.analysis.loops.structure import OpStructure, reduces
 from mlirfuse.dialect.attributes import BY_ROWS, PRECISION
 from mlirfuse.support.precision import IEEE
 from mlirfuse.support.rewriting import defining_op
@@ -78,30 +78,27 @@ class Contraction:
         return (*self.outer_k, self.k)
 
 
-def product_of(structure: OpStructure) -> ir.Operation | None:
+def product_of(op: ir.Operation) -> ir.Operation | None:
     """The multiplication in the body of a sum of products; None for anything else."""
-    found = products_of(structure)
+    found = products_of(op)
     return found[0][0] if len(found) == 1 else None
 
 
 def has_products(kernel: ir.Operation) -> bool:
     """Whether an op of a kernel on tensors sums up products, as contractions do, whose spaces are worth looking at."""
-    generics = [op for op in body(kernel) if op.name == "linalg.generic"]
-    structures = (structure_of(op) for op in generics if len(op.operands) == 2 * len(op.results) + 1)
-    return any(structure is not None and products_of(structure) for structure in structures)
+    return any(map(products_of, body(kernel)))
 
 
-def products_of(structure: OpStructure) -> list[tuple[ir.Operation, Pair]]:
+def products_of(op: ir.Operation) -> list[tuple[ir.Operation, Pair]]:
     """The multiplication of each result of an op whose results are all sums of products, with the numbers of its
     operands A and B; none for anything else.
 
     Several products share operand A, which then is the first operand, or operand B, the last one.
     """
-    op = structure.op
-    if BY_ROWS in op.attributes or op.name != "linalg.generic" or not structure.reduction_loops:
+    if op.name != "linalg.generic":
         return []
     count, factors = len(op.results), len(op.operands) - len(op.results)
-    if factors != count + 1:
+    if factors != count + 1 or not reduces(op) or BY_ROWS in op.attributes:
         return []
     block = op.regions[0].blocks[0]
     arguments = list(block.arguments)
@@ -148,7 +145,7 @@ def contraction_in(space: IterationSpace, structures: Sequence[OpStructure]) -> 
 
 def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction | None:
     """An op as a contraction over the dimensions of `space`; None if the op is no contraction."""
-    products = products_of(structure)
+    products = products_of(structure.op)
     if not products:
         return None
     loops = space.loops[structure.op]

@@ -7,6 +7,7 @@ from math import prod
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
+from mlirfuse.analysis.arithmetic.ranges import Ranges
 from mlirfuse.analysis.contractions.contraction import CASTS, Contraction
 from mlirfuse.analysis.kernels import stored_values
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
@@ -28,10 +29,10 @@ def epilogue_work(kernel: ir.Operation, space: IterationSpace, contraction: Cont
         if value in arguments and tile <= set(axes) and not set(contraction.summed) & set(axes):
             reads[value] = set(axes)
     returned = [value for value in stored_values(kernel) if tile <= set(space.value_axes[value])]
-    instructions = Instructions()
+    instructions, range_of = Instructions(), Ranges().of
     for op, loops in space.loops.items():
         if tile <= set(loops) and not set(contraction.summed) & set(loops) and not _only_rounds(op):
-            instructions += instructions_of(op)
+            instructions += instructions_of(op, range_of)
     return EpilogueWork(
         written=sum(map(_bytes, returned)) / count,
         read=sum(_bytes(value) / _times(space, contraction, axes) for value, axes in reads.items()) / count,

@@ -9,6 +9,7 @@ from math import gcd, prod
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
+from mlirfuse.analysis.arithmetic.ranges import Ranges
 from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.contractions.epilogue_work import epilogue_work
@@ -106,7 +107,8 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
 
 def _computing(operand: ContractionOperand) -> tuple[float, float]:
     """Instructions that compute an element of an operand, and those of special-function units."""
-    count = sum((instructions_of(structure.op) for structure in operand.ops), Instructions())
+    range_of = Ranges().of
+    count = sum((instructions_of(structure.op, range_of) for structure in operand.ops), Instructions())
     return count.plain + count.double, count.special
 
 

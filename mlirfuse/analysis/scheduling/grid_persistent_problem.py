@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions, instructions_of
+from mlirfuse.analysis.arithmetic.ranges import Ranges
 from mlirfuse.analysis.grid_persistent import EXP_SUM, MOMENTS, GridPersistentOps, grid_persistent_ops
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
@@ -71,8 +72,8 @@ def _column_values(plan: GridPersistentOps) -> int:
 
 def _instructions(space: IterationSpace, ops: Sequence[OpStructure]) -> Instructions:
     """The instructions of ops that run over all of the space, for an element of it."""
-    whole = {d for d, extent in enumerate(space.extents) if extent != 1}
-    return sum((instructions_of(s.op) for s in ops if whole <= set(space.loops[s.op])), Instructions())
+    whole, range_of = {d for d, extent in enumerate(space.extents) if extent != 1}, Ranges().of
+    return sum((instructions_of(s.op, range_of) for s in ops if whole <= set(space.loops[s.op])), Instructions())
 
 
 def _bytes(reads: Iterable[Read]) -> int:

@@ -52,7 +52,7 @@ def pass_instructions(
         structures: the ops.
         depths: for each op the number of reductions that must complete before it (`reduction_depths`).
         returned: values that leave the kernel.
-        range_of: the numbers that values can be (`value_range`).
+        range_of: the numbers that values can be (`Ranges`).
     """
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     counts = {s.op: instructions_of(s.op, range_of) for s in structures if whole <= set(space.loops[s.op])}

@@ -298,7 +298,7 @@ class _Planner:
 
     def _multiply(self, ops: Sequence[ir.Operation]) -> bool:
         """Whether one of some ops sums up products."""
-        return any(products_of(self.structures[op]) for op in ops)
+        return any(products_of(op) for op in ops)
 
     def _whole_bytes(self, structure: OpStructure, index: int) -> int:
         """Bytes of values along all of a segment's space that the segment has, and an op reads."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith
 
-from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, MOST_DIVISOR, value_range
+from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, MOST_DIVISOR, Ranges
 from mlirfuse.analysis.arithmetic.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.math.elements import by_element, constant_like, f32_ops
@@ -60,8 +60,8 @@ class LowerBoundedDivisions(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            found = f32_ops(func.operation, "arith.divf")
-            bounded = {op: range_ for op in found if (range_ := value_range(op.operands[1]))[0] >= LEAST_DIVISOR}
+            found, ranges = f32_ops(func.operation, "arith.divf"), Ranges()
+            bounded = {op: range_ for op in found if (range_ := ranges.of(op.operands[1]))[0] >= LEAST_DIVISOR}
             for op, (_, most) in bounded.items():
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with(_lowered(op, scales=most > MOST_DIVISOR))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import copysign, inf, isnan, nan
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from mlir import ir
 from mlir.dialects import arith, llvm, math
 
 from mlirfuse.analysis.arithmetic.casts import element_type
-from mlirfuse.analysis.arithmetic.ranges import LEAST_SQUARE, value_range
+from mlirfuse.analysis.arithmetic.ranges import LEAST_SQUARE, Ranges
 from mlirfuse.lowering.kernel_func import has_target, kernels, target_of_kernel
 from mlirfuse.lowering.math.elements import bits_like, bits_type, by_element, constant_like, is_double
 from mlirfuse.lowering.math.special_unit import inverse_root
@@ -69,9 +70,10 @@ class LowerMath(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            roots = ops_named(func.operation, "math.sqrt")
-            for op in roots:
-                _replace(op, _root)
+            ranges = Ranges()  # of the ops before they are replaced
+            roots = {op: ranges.of(op.operands[0]) for op in ops_named(func.operation, "math.sqrt")}
+            for op, (low, high) in roots.items():
+                _replace(op, partial(_root, low=low, high=high))
             if roots:
                 remarks.applied(self, f"{len(roots)} square roots are rounded correctly", func)
             fused = [op for op in ops_named(func.operation, "math.fma") if _is_single_or_double(op.results[0].type)]
@@ -121,9 +123,9 @@ def _limited(x: ir.Value, constant: ir.Value, limit: float, *, largest: bool) ->
     return arith.select(arith.cmpf(predicate, x, constant), constant, x)
 
 
-def _root(op: ir.Operation) -> ir.Value:
+def _root(op: ir.Operation, low: float, high: float) -> ir.Value:
+    """The root of a number from `low` to `high`."""
     x = op.operands[0]
-    low, high = value_range(x)
     if str(element_type(x.type)) == "f32" and "afn" not in str(op.attributes["fastmath"]):
         return _corrected_root(x, is_finite=high < inf) if low >= LEAST_SQUARE else _scaled_root(x)
     # The same bits under another dialect's attribute: `fastmath<afn>` in both.

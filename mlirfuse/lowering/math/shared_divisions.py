@@ -11,7 +11,7 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 from mlirfuse.analysis.arithmetic.casts import element_type
-from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, value_range
+from mlirfuse.analysis.arithmetic.ranges import LEAST_DIVISOR, RangeOf, Ranges
 from mlirfuse.analysis.arithmetic.rounded import rounds_to_half
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.math.elements import bits_like, bits_type, broadcast_like, by_element, constant_like
@@ -75,7 +75,8 @@ class LowerSharedDivisions(Pass):
                 divisor = _divisor(op)
                 if divisor is not None:
                     groups.setdefault((divisor, _loop_around(op, divisor)), []).append(op)
-            shared = {key: ops for key, ops in groups.items() if _pays(*key, ops)}
+            range_of = Ranges().of
+            shared = {key: ops for key, ops in groups.items() if _pays(*key, ops, range_of)}
             for (_, loop), ops in shared.items():
                 # Looked up again, as a divisor may be a quotient that was just replaced.
                 divisor = _divisor(ops[0])
@@ -112,9 +113,9 @@ def _loop_around(op: ir.Operation, divisor: ir.Value) -> ir.Operation | None:
     return found
 
 
-def _pays(divisor: ir.Value, loop: ir.Operation | None, ops: Sequence[ir.Operation]) -> bool:
+def _pays(divisor: ir.Value, loop: ir.Operation | None, ops: Sequence[ir.Operation], range_of: RangeOf) -> bool:
     """Whether a thread divides several times by each number, and knows its reciprocal before the first division."""
-    if value_range(divisor)[0] >= LEAST_DIVISOR and not all(_is_one_number(op) for op in ops):
+    if range_of(divisor)[0] >= LEAST_DIVISOR and not all(_is_one_number(op) for op in ops):
         return False
     times = sum(_width(op) if _is_one_number(op) else 1 for op in ops)
     return loop is not None or (times > 1 and _one_block(ops))

@@ -97,7 +97,7 @@ class JointProducts:
 
 def joint_products(kernel: ir.Operation) -> JointProducts | str:
     """The two contractions of a kernel as parts of one op, or why they cannot be one."""
-    found = [(op, s, p) for op in body(kernel) if (s := structure_of(op)) is not None and (p := products_of(s))]
+    found = [(op, s, p) for op in body(kernel) if (s := structure_of(op)) is not None and (p := products_of(op))]
     if len(found) != 2:
         return f"the kernel has {len(found)} ops that contract, not two"
     (first, one, own), (second, other, theirs) = found

@@ -101,7 +101,7 @@ def _obstacle(op: ir.Operation, views: list[ir.Operation], gathered: GatheredOps
     """Why gathered views of a reduction's result are left alone, or None."""
     structure = reduction_of(op)
     assert structure is not None  # `_viewed_reductions` yields such ops alone
-    if products_of(structure):
+    if products_of(op):
         return "it sums up products"
     if any(loop_extent(structure, loop) is None for loop in structure.reduction_loops):
         return "how many elements it reduces is known at run time only"

@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import linalg, tensor
 
 from mlirfuse.analysis.arithmetic.instruction_counts import Instructions
+from mlirfuse.analysis.arithmetic.ranges import Ranges
 from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.maps import projection
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
@@ -21,6 +22,7 @@ from mlirfuse.dialect.separation import VIEWED
 from mlirfuse.passes.gathers.places import places_before
 from mlirfuse.passes.gathers.readings import Reading, chosen_by, needed_ops, reading_of, used_operands
 from mlirfuse.passes.slices.sliced_ops import SLICE, ranges_of, readers
+from mlirfuse.support.postorder import postorder
 from mlirfuse.support.rewriting import clone, defining_op, integer_of
 
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
@@ -51,6 +53,7 @@ class Known:
         sources: what elements of a value at gathered places are made of, and the places in that.
         steps: how elements of a value at gathered places are made, and of what.
         instructions: what an element of an op's result takes.
+        ranges: the numbers that values can be.
     """
 
     structures: dict[ir.Operation, OpStructure | None] = field(default_factory=dict)
@@ -58,6 +61,7 @@ class Known:
     sources: dict[tuple[ir.Value, Gather], list[tuple[ir.Value, Gather]]] = field(default_factory=dict)
     steps: dict[tuple[ir.Value, Gather], list[Step | ir.Value]] = field(default_factory=dict)
     instructions: dict[ir.Operation, Instructions] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=Ranges)
 
 
 class GatheredOps:
@@ -165,12 +169,15 @@ class GatheredOps:
 
     def of(self, value: ir.Value, gather: Gather) -> ir.Value:
         """The elements of a value that a view of it would have; ops are built at the current insertion point."""
-        return self._of(value, gather, {})
-
-    def _of(self, value: ir.Value, gather: Gather, built: dict[tuple[ir.Value, Gather], ir.Value]) -> ir.Value:
-        if (value, gather) not in built:
-            built[value, gather] = self._build(value, gather, built)
+        built: dict[tuple[ir.Value, Gather], ir.Value] = {}
+        for each in postorder([(value, gather)], lambda each: self._before(*each)):
+            built[each] = self._build(*each, built)
         return built[value, gather]
+
+    def _before(self, value: ir.Value, gather: Gather) -> list[tuple[ir.Value, Gather]]:
+        """What is built before the elements of a value are."""
+        found = self.step(value)
+        return [] if found is None or _has_zeros_around(value) else self._sources(found, gather)
 
     def _build(self, value: ir.Value, gather: Gather, built: dict[tuple[ir.Value, Gather], ir.Value]) -> ir.Value:
         found = self.step(value)
@@ -183,7 +190,7 @@ class GatheredOps:
         if op.name == DEFINITION.full_name and (gather_of(op.attributes).inside or _has_zeros_around(value)):
             # A check reads nothing; zeros around a view are neither what is computed of zeros nor what a slice leaves.
             return gathered_view(op.operands[0], gather_of(op.attributes).selected(gather))
-        inputs = [self._of(*each, built) for each in self._sources(found, gather)]
+        inputs = [built[each] for each in self._sources(found, gather)]
         if found.structure is None:
             return inputs[0]
         return _computed(found.structure, self._reading(value, found.structure, gather), inputs, gather)

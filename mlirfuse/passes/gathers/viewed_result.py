@@ -14,7 +14,6 @@ from mlir.dialects import arith, linalg
 from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
 from mlirfuse.analysis.contractions.contraction import products_of
 from mlirfuse.analysis.kernels import body
-from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import extents_of, is_host_view, is_memory_view
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.dialect.gathered_view import DEFINITION, Gather, gather_of, gathered_view
@@ -226,7 +225,7 @@ class ViewedResult:
                 times[step.op] += 1
         for op, often in times.items():
             if (needs := known.get(op)) is None:
-                needs = known[op] = instructions_of(op)
+                needs = known[op] = instructions_of(op, self.gathered.known.ranges.of)
             each += often * (needs.plain / machine.issue_per_sm + needs.special / machine.special_per_sm)
         return count * each
 
@@ -269,8 +268,7 @@ def _is_computed_with(view: ir.Operation) -> bool:
 
 
 def _computes(op: ir.Operation) -> bool:
-    structure = structure_of(op) if op.name == "linalg.generic" and not is_host_view(op) else None
-    return structure is not None and not products_of(structure)
+    return op.name == "linalg.generic" and not is_host_view(op) and not products_of(op)
 
 
 def checks_of(view: ir.Operation) -> list[ir.Operation]:
@@ -345,13 +343,20 @@ def _inside_only(value: ir.Value, gather: Gather, source: ir.Value) -> ir.Value:
 
 def _in_memory(value: ir.Value) -> ir.Value | None:
     """An array of static extents in memory that a value is computed of; None for a constant."""
-    op = defining_op(value)
-    if op is None:
-        return value if isinstance(value.type, ir.RankedTensorType) and None not in extents_of(value) else None
-    if op.name == DEFINITION.full_name and not gather_of(op.attributes).inside:
-        return op.operands[0]
-    if is_host_view(op):
-        return _in_memory(op.operands[0])
-    if op.name != "linalg.generic":
-        return None
-    return next((found for v in list(op.operands)[:-1] if (found := _in_memory(v)) is not None), None)
+    open_, seen = [value], set[ir.Value]()
+    while open_:
+        value = open_.pop()
+        op = defining_op(value)
+        if value in seen:
+            continue
+        seen.add(value)
+        if op is None:
+            if isinstance(value.type, ir.RankedTensorType) and None not in extents_of(value):
+                return value
+        elif op.name == DEFINITION.full_name and not gather_of(op.attributes).inside:
+            return op.operands[0]
+        elif is_host_view(op):
+            open_.append(op.operands[0])
+        elif op.name == "linalg.generic":
+            open_ += reversed(list(op.operands)[:-1])
+    return None

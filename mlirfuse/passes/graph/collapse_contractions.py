@@ -76,8 +76,7 @@ class FuseCollapseContractions(Pass):
 
 def _sums(function: ir.Operation) -> list[ir.Operation]:
     """The sums of products of a function, in order."""
-    found = [(op, structure_of(op)) for op in body(function) if op.name == "linalg.generic"]  # diagonals have none
-    return [op for op, structure in found if structure is not None and product_of(structure) is not None]
+    return [op for op in body(function) if product_of(op) is not None]
 
 
 def _structure(op: ir.Operation) -> OpStructure:

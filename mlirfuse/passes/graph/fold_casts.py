@@ -12,7 +12,6 @@ from mlirfuse.analysis.arithmetic.casts import CASTS, SAME, joined
 from mlirfuse.analysis.arithmetic.patterns import body_op
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
-from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.segments.operations import operation_of, separated
 from mlirfuse.passes.graph.rounding import peel_rounding
 from mlirfuse.passes.views.producer_composition import compose_producer
@@ -106,8 +105,7 @@ class FuseFoldCasts(Pass):
 
 def _narrow_product(generic: ir.Operation) -> bool:
     """Makes a sum of products read integers of one type before both operands are widened; returns whether it does."""
-    structure = structure_of(generic)
-    if structure is None or product_of(structure) is None:
+    if product_of(generic) is None:
         return False
     makers = [body_op(generic.operands[number]) for number in (0, 1)]
     casts = [maker[1] for maker in makers if maker is not None and maker[1].name == "arith.extsi"]

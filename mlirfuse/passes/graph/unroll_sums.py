@@ -62,8 +62,8 @@ class FuseUnrollSums(Pass):
                 continue
             unrolled = 0
             for op in ops:
-                structure = structure_of(op) if op.name == "linalg.generic" else None
-                if structure is None or product_of(structure) is None:
+                structure = None if product_of(op) is None else structure_of(op)
+                if structure is None:
                     continue
                 reason = _unroll(structure)
                 unrolled += reason is None

@@ -88,8 +88,8 @@ def product_loops(op: ir.Operation) -> tuple[tuple[Axes, Axes, Axes], tuple[int,
     """Of a sum of products from a constant the loop of each axis of operand A, operand B and the result, and the extent
     of each loop; None for another op, and for extents that are not known.
     """
-    structure = structure_of(op) if op.name == "linalg.generic" else None
-    if structure is None or product_of(structure) is None:
+    structure = None if product_of(op) is None else structure_of(op)
+    if structure is None:
         return None
     left, right = structure.operand_axes[:2]
     start = defining_op(op.operands[RESULT])

@@ -112,7 +112,7 @@ def is_result(value: ir.Value) -> bool:
         structure = structure_of(user)
         if structure is None:
             return False
-        if product_of(structure) is not None:
+        if product_of(user) is not None:
             continue
         is_function = len(structure.operands) == 1 + len(user.results) == 2 and not structure.reduction_loops
         if not is_function or not is_result(user.results[0]):

@@ -9,9 +9,10 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
+from mlirfuse.analysis.arithmetic.ranges import Ranges as NumberRanges
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
-from mlirfuse.analysis.loops.structure import is_constant, structure_of
+from mlirfuse.analysis.loops.structure import is_constant
 from mlirfuse.analysis.memory.host_views import is_host_view, yields_its_input
 from mlirfuse.dialect.gathered_view import DEFINITION
 from mlirfuse.dialect.module_target import device_of_module, target_of_module
@@ -163,10 +164,11 @@ class _Slices:
                 before += whole
                 loads -= _elements(leaf)
         plain, special = float(ACCESS_INSTRUCTIONS * loads), 0.0
+        range_of = NumberRanges().of
         for op, computed in self.ops.items():
             count = sum(_elements(op.results[0], ranges) for ranges in computed)
             count -= 0 if self._is_read_elsewhere(op) else _elements(op.results[0])
-            each = instructions_of(op)
+            each = instructions_of(op, range_of)
             plain, special = plain + count * each.plain, special + count * each.special
         again = plain / machine.issue_per_sm + special / machine.special_per_sm
         return (after - before) / machine.dram_bandwidth + max(0.0, again) / machine.sms
@@ -191,10 +193,7 @@ def _bytes(value: ir.Value) -> int:
 
 def _computes(op: ir.Operation) -> bool:
     """Whether an op may be in the kernel that computes what it reads: no return, view or product."""
-    if op.name != "linalg.generic" or is_host_view(op):
-        return False
-    structure = structure_of(op)
-    return structure is not None and product_of(structure) is None
+    return op.name == "linalg.generic" and not is_host_view(op) and product_of(op) is None
 
 
 def _is_argument(value: ir.Value) -> bool:

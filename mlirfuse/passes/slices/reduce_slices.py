@@ -156,7 +156,7 @@ def _reductions(value: ir.Value, axis: int) -> list[Reduction] | str:
 def _reduction(structure: OpStructure, loop: int) -> Reduction | None:
     """An op that reduces a loop, and multiplies no matrices."""
     op = structure.op
-    if loop not in structure.reduction_loops or len(op.results) != 1 or product_of(structure) is not None:
+    if loop not in structure.reduction_loops or len(op.results) != 1 or product_of(structure.op) is not None:
         return None
     try:
         return op, loop, combiner_of(structure)

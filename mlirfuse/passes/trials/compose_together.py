@@ -20,13 +20,10 @@ from mlirfuse.passes.gathers.gathered_ops import stored_results
 from mlirfuse.passes.gathers.viewed_result import compose, viewed_results
 from mlirfuse.passes.joins.joined_results import JoinedResults
 from mlirfuse.passes.slices.sliced_ops import is_elementwise
-from mlirfuse.passes.trials.trial import Comparison, compare, needing, surrounded
+from mlirfuse.passes.trials.trial import MOST_OPS, Comparison, compare, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.connected import connected
 from mlirfuse.support.rewriting import backward_slice
-
-MOST_OPS = 256
-"""Ops of a trial, at most: each is scheduled twice."""
 
 
 @dataclass(frozen=True)

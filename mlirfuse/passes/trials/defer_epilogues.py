@@ -111,8 +111,7 @@ def _structure(op: ir.Operation) -> OpStructure | None:
 
 def _is_product(op: ir.Operation) -> bool:
     """Whether an op is a product that others may share a kernel with."""
-    structure = None if OPERATION in op.attributes else _structure(op)
-    return structure is not None and product_of(structure) is not None
+    return OPERATION not in op.attributes and product_of(op) is not None
 
 
 def _reductions_behind(product: ir.Operation) -> list[ir.Operation]:

@@ -11,7 +11,6 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import product_of
 from mlirfuse.analysis.kernels import body, host_functions
-from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.host_views import extents_of
 from mlirfuse.dialect.attributes import OPERATION
 from mlirfuse.passes.slices.sliced_ops import SlicedOps, Value, behind, is_elementwise, is_reshape, readers, slice_of
@@ -149,8 +148,7 @@ def _replace(slices: dict[ir.Operation, Value], products: Sequence[ir.Operation]
 
 def _is_product(op: ir.Operation) -> bool:
     """Whether an op multiplies and sums; not where fusion is off."""
-    structure = structure_of(op) if op.name == "linalg.generic" and OPERATION not in op.attributes else None
-    return structure is not None and product_of(structure) is not None
+    return OPERATION not in op.attributes and product_of(op) is not None
 
 
 def _views(op: ir.Operation) -> list[ir.Operation]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.arithmetic.instruction_counts import instructions_of
+from mlirfuse.analysis.arithmetic.ranges import RangeOf, Ranges
 from mlirfuse.analysis.kernels import body, host_functions
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant
 from mlirfuse.analysis.memory.host_views import is_memory_view
@@ -19,7 +20,7 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.slices.sliced_ops import is_elementwise, readers
-from mlirfuse.passes.trials.trial import compare, computing, needing, surrounded
+from mlirfuse.passes.trials.trial import MOST_OPS, compare, computing, needing, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.grid import UNKNOWN_EXTENT
 from mlirfuse.schedule.predict.counts.instructions import ACCESS_INSTRUCTIONS, SPECIAL_INSTRUCTIONS
@@ -70,7 +71,11 @@ class FuseStoreOperands(Pass):
                 first = next(op for op in body(function) if op in group)
                 times = f"{len(group)} op(s) on what iterations share"
                 if not self.always:
-                    trial = compare(module, function, surrounded(group), partial(_mark_copies, group))
+                    ops = surrounded(group)
+                    if len(ops) > MOST_OPS:
+                        remarks.declined(self, f"{times} would be tried with over {MOST_OPS} ops", first)
+                        continue
+                    trial = compare(module, function, ops, partial(_mark_copies, group))
                     times += (
                         f" are predicted to take {trial.after:.1f} us stored, {trial.before:.1f} us where they are read"
                     )
@@ -88,15 +93,16 @@ def _groups(function: ir.Operation, machine: MachineModel) -> list[set[ir.Operat
     """
     shared = [(op, _shared_operands(structure)) for op in body(function) if (structure := computing(op)) is not None]
     makers = {value: maker for _, (values, *_) in shared for value in values if (maker := _maker(value)) is not None}
-    alone = _needed_alone(function, set(makers.values()))
+    alone, range_of = _needed_alone(function, set(makers.values())), Ranges().of
     found: list[tuple[ir.Operation, set[ir.Operation]]] = []
     for op, (values, whole, elements) in shared:
         stored: set[ir.Operation] = set()
         for maker in {makers[value] for value in values if value in makers}:
             own = _with_needed(maker, alone)
-            if _instructions(own) <= ACCESS_INSTRUCTIONS:
+            instructions = _instructions(own, range_of)
+            if instructions <= ACCESS_INSTRUCTIONS:
                 continue
-            if whole and not (_is_of_arguments(own) and _again(own, elements, machine) > machine.next_launch):
+            if whole and not (_is_of_arguments(own) and _again(instructions, elements, machine) > machine.next_launch):
                 continue
             stored |= own
         if stored:
@@ -164,14 +170,14 @@ def _is_of_arguments(ops: set[ir.Operation]) -> bool:
     return all(maker is None or maker in ops or maker.name in CHEAP_OPS for maker in makers)
 
 
-def _again(ops: set[ir.Operation], elements: int, machine: MachineModel) -> float:
-    """Seconds in which ops are computed for each of so many elements, rather than loaded."""
-    return elements * (_instructions(ops) - ACCESS_INSTRUCTIONS) / (machine.issue_per_sm * machine.sms)
+def _again(instructions: float, elements: int, machine: MachineModel) -> float:
+    """Seconds in which so many instructions compute each of so many elements, rather than load it."""
+    return elements * (instructions - ACCESS_INSTRUCTIONS) / (machine.issue_per_sm * machine.sms)
 
 
-def _instructions(ops: set[ir.Operation]) -> float:
+def _instructions(ops: set[ir.Operation], range_of: RangeOf) -> float:
     """Instructions of an element of ops together, those of special-function units at their price."""
-    counts = [instructions_of(op) for op in ops]
+    counts = [instructions_of(op, range_of) for op in ops]
     return sum(count.plain + SPECIAL_INSTRUCTIONS * count.special for count in counts)
 
 

@@ -19,8 +19,8 @@ from mlirfuse.passes.gathers.gathered_ops import stored_results
 from mlirfuse.passes.gathers.viewed_result import ViewedResult, viewed_results
 from mlirfuse.passes.joins.joined_results import JoinedResults
 from mlirfuse.passes.slices.sliced_ops import is_elementwise
-from mlirfuse.passes.trials.compose_together import MOST_OPS, compose_copies
-from mlirfuse.passes.trials.trial import Comparison, Trial, compare, surrounded
+from mlirfuse.passes.trials.compose_together import compose_copies
+from mlirfuse.passes.trials.trial import MOST_OPS, Comparison, Trial, compare, surrounded
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.connected import connected
 from mlirfuse.support.rewriting import defining_op

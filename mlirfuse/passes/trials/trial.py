@@ -47,6 +47,9 @@ from mlirfuse.tiling.kernel_signature import default_attributes
 Rewrite = Callable[[dict[ir.Operation, ir.Operation]], None]
 """Changes copies of ops, by the ops that they are copies of."""
 
+MOST_OPS = 256
+"""Ops of a trial, at most: each is scheduled twice, which takes some 10 ms."""
+
 FUSION: tuple[Pass, ...] = (
     FuseComposeGathers(),
     FuseGatherReductions(),
@@ -201,7 +204,7 @@ def needing(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
     has together with the others.
     """
     found = behind(ops, lambda op: op.name == "linalg.generic", is_memory_view)
-    products = [op for op in found if computing(op) is None]
+    products = [op for op in found if product_of(op) is not None]
     late = {*products, *behind(products, lambda op: bool(op.results), is_memory_view)}
     return [op for op in found if op not in late]
 
@@ -209,7 +212,7 @@ def needing(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
 def computing(op: ir.Operation) -> OpStructure | None:
     """The structure of an op with a body; None for other ops, and for a product."""
     structure = structure_of(op) if op.name == "linalg.generic" else None
-    return structure if structure is not None and product_of(structure) is None else None
+    return structure if structure is not None and product_of(op) is None else None
 
 
 def _hints(expected: HostExtents, value: ir.Value) -> dict[str, ir.Attribute]:

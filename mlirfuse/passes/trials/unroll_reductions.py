@@ -187,7 +187,7 @@ class _ShortReduction:
         if op.name != "linalg.generic" or len(op.results) != 1 or OPERATION in op.attributes:
             return None
         structure = structure_of(op)
-        if structure is None or not structure.reduction_loops or product_of(structure) is not None:
+        if structure is None or not structure.reduction_loops or product_of(op) is not None:
             return None
         *inputs, init = op.operands
         axes = structure.operand_axes[:-1]

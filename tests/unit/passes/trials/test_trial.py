@@ -7,7 +7,8 @@ from mlir import ir
 
 import mlirfuse as mf
 from mlirfuse.analysis.kernels import body, host_functions
-from mlirfuse.passes.trials.trial import Trial
+from mlirfuse.passes.trials.trial import MOST_OPS, Trial, surrounded
+from mlirfuse.support.rewriting import nested
 
 
 def _einsum(x: mf.Tensor, y: mf.Tensor) -> mf.Tensor:
@@ -44,3 +45,34 @@ def test_merged_dimensions_are_expected_to_have_the_product_of_what_is() -> None
             ops = [op for op in body(function) if op.name == "linalg.generic"]
             times.append(Trial(module, function, ops).microseconds())
     assert times[1] == pytest.approx(times[0], rel=0.05)
+
+
+def _two_products(x: mf.Tensor, w: mf.Tensor) -> mf.Tensor:
+    h = mf.exp(mf.tanh(x) @ w)
+    scaled = h / mf.sum(h, axis=1, keepdims=True)
+    return mf.sin(scaled @ w) + scaled
+
+
+def test_trials_end_at_products_and_at_what_needs_these() -> None:
+    """No kernel has what reads the second product together with what this needs, and none what the first one reads."""
+    spec = mf.TensorSpec((64, 64), mf.float32)
+    lowered = mf.fuse(_two_products, target="sm_90a").lower(spec, spec)
+    with lowered.module.context as context, ir.Location.unknown(context):
+        (function,) = host_functions(lowered.module.operation)
+        by_body = {op: [inner.name for inner in nested(op)] for op in body(function) if op.name == "linalg.generic"}
+        (exp,) = [op for op, names in by_body.items() if "math.exp" in names]
+        around = {name for op in surrounded([exp]) for name in by_body[op]}
+        assert {"math.exp", "arith.divf", "arith.addf"} <= around  # what is divided, and the sum
+        assert not {"math.sin", "math.tanh", "arith.mulf"} & around
+
+
+def test_functions_of_many_ops_are_not_tried() -> None:
+    def logarithms(x: mf.Tensor, y: mf.Tensor) -> mf.Tensor:
+        a, b = mf.log(x)[:, None, :], y[None, :, :]
+        for _ in range(MOST_OPS):
+            a = mf.sin(a * 0.5)
+        return mf.sum(mf.abs(a - b), axis=2)
+
+    spec = mf.TensorSpec((64, 64), mf.float32)
+    _, remarks = mf.fuse(logarithms, target="sm_90a").lower(spec, spec).with_kernels()
+    assert any(f"would be tried with over {MOST_OPS} ops" in remark.message for remark in remarks.entries)
