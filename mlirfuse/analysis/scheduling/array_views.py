@@ -21,6 +21,7 @@ from mlirfuse.analysis.memory.shared_arrays import (
 from mlirfuse.analysis.scheduling.array_accesses import Axes
 from mlirfuse.analysis.scheduling.windows import (
     Place,
+    Sliding,
     components_access,
     inside_share,
     merged_extents,
@@ -28,6 +29,7 @@ from mlirfuse.analysis.scheduling.windows import (
     read_elements,
     shared_elements,
     sliding_access,
+    sliding_of,
     windows_access,
 )
 from mlirfuse.dialect.attributes import STRIDES
@@ -64,13 +66,17 @@ class ArrayViews:
         # Only several views can be of one array, for which all calls of the module are looked at; whole arrays are too.
         whole_arrays = [v for v, known in attributes.items() if v not in partial and _is_whole_array(v, known)]
         self._places |= {v: _whole(v) for v in whole_arrays} if self._places else {}
-        several = len(self._places) > 1 or len(strided) > 1
+        self._sliding = {read: slides for read in reads if (slides := self._slides(*read)) is not None}
+        several = len(self._places) > 1 or len(strided) > 1 or len(self._sliding) > 1
         self._calls = passed_arrays(kernel.parent).get(symbol(kernel), []) if several else []
         shared = shared_arrays(self._calls)
         self._first = {argument: shared[n] if shared else n for argument, n in self._numbers.items()}
         self._components = _components(self._calls, {value: self._numbers[value] for value in strided})
         self._views: dict[Array, list[Sequence[Place]]] = {}
         self._starts: dict[Array, set[int]] = {}
+        self._alike: dict[Array, list[Sliding]] = {}
+        for read, sliding in self._sliding.items():
+            self._alike.setdefault(self._array(*read), []).append(sliding)
         for value, axes in reads:
             if value in self._places and self._is_large(value):
                 self._views.setdefault(self._array(value, axes), []).append(self._places[value])
@@ -82,7 +88,16 @@ class ArrayViews:
             steps = entries_of(self._attributes[value][STRIDES])
             along = [(d, step) for d, step in zip(axes, steps, strict=True) if d is not None]
             return self._components[value][0], tuple(along)
+        if (value, axes) in self._sliding:
+            return self._first[value], axes, self._sliding[value, axes][:-1]
         return self._first[value], axes
+
+    def _slides(self, value: ir.Value, axes: Axes) -> Sliding | None:
+        """How the windows of a gathered view move; None of other arguments, and of parts of joined arrays."""
+        known = dict(self._attributes.get(value, {}))
+        if GATHER not in known or value in self._places or is_check(known) or shared_elements(known) is not None:
+            return None
+        return sliding_of(_source(value, known), known, axes)
 
     def together(
         self, value: ir.Value, axes: Axes, access: ArrayAccess, alignment: int
@@ -106,6 +121,9 @@ class ArrayViews:
             row = ir.RankedTensorType(arrays[0].type).shape[-1] * access.bytes
             align = gcd(source_alignment([arrays], 0, alignment), row)
             found = components_access(access, sorted(self._starts[array]), last_extent(value.type), align)
+        elif len(alike := self._alike.get(array, ())) > 1:
+            align = source_alignment(self._calls, self._numbers[value], alignment)
+            found = sliding_access(alike, access.bytes, align)
         return None if found is None else (array, found)
 
     def alone(self, value: ir.Value, axes: Axes, access: ArrayAccess, alignment: int) -> ArrayAccess:
@@ -115,9 +133,8 @@ class ArrayViews:
         if (shared := shared_elements(known)) is not None:
             count, side_by_side = shared
             return replace(access, strides=(*access.strides[:-1], int(side_by_side)), most=count, is_contiguous=False)
-        sliding = None if value in self._places else sliding_access(source, known, axes, alignment)
-        if sliding is not None:
-            return sliding
+        if (value, axes) in self._sliding:
+            return sliding_access([self._sliding[value, axes]], access.bytes, alignment)
         access = replace(access, inside=self.inside(value))
         return access if value in self._places else replace(access, most=read_elements(source, known))
 

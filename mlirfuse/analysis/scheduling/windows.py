@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from math import floor, prod
+from typing import NamedTuple
 
 from mlir import ir
 
@@ -14,7 +15,6 @@ from mlirfuse.dialect.gather_attribute import GATHER
 from mlirfuse.dialect.gathered_view import Gather, gather_of, source_of
 from mlirfuse.schedule.parts.array_access import ArrayAccess
 from mlirfuse.support.affine_expressions import bounds, coefficients, operands, single_dim, unwrapped
-from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.strides import entries_of, row_major
 
 Place = tuple[int, int | Fraction, int]
@@ -144,22 +144,39 @@ def components_access(one: ArrayAccess, first: Sequence[int], extent: int | None
     return replace(one, alignment=alignment, windows=(*outer, (step, tuple(sorted(first)))))
 
 
-def sliding_access(
-    source: ir.RankedTensorType, known: dict[str, ir.Attribute], axes: Sequence[int | None], alignment: int
-) -> ArrayAccess | None:
-    """A gathered view whose windows move along two of its dimensions on some axis of its contiguous source; None for
-    another argument.
+class Sliding(NamedTuple):
+    """Where a gathered view lies whose windows move along two of its dimensions on some axis of its contiguous source.
+
+    Attributes:
+        dims: the dimension of the kernel's space along each axis of the source along which the view varies.
+        strides: elements of the source from one index along it to the next one.
+        steps: the same along the axis.
+        slides: the other dimension along which windows move on the axis, and how far; None where there is none.
+        first: the index of the first element along each of these axes.
+    """
+
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    steps: tuple[int, ...]
+    slides: tuple[tuple[int, int] | None, ...]
+    first: tuple[int, ...]
+
+
+def sliding_of(
+    source: ir.RankedTensorType, known: dict[str, ir.Attribute], axes: Sequence[int | None]
+) -> Sliding | None:
+    """How the windows of a gathered view move; None where they move along one dimension each, and for other arguments.
 
     Args:
         source: the type of the view's source.
         known: the attributes of the argument.
         axes: the dimension of the kernel's space that runs along each dimension of the view.
-        alignment: bytes that the array's address is a multiple of.
     """
     gather = _undivided(known)
     if gather is None:
         return None
-    dims, strides, steps, slides = [], [], list[int](), list[tuple[int, int] | None]()
+    dims, strides, steps, slides = list[int](), list[int](), list[int](), list[tuple[int, int] | None]()
+    firsts = list[int]()
     for axis, expr in enumerate(gather.map.results):
         linear = coefficients(expr, len(axes))
         if linear is None:
@@ -173,11 +190,25 @@ def sliding_access(
             strides.append(step * prod(source.shape[axis + 1 :]))
             steps.append(step)
             slides.append(others[0] if others else None)
+            firsts.append(linear[1])
     used = [*dims, *(slide[0] for slide in slides if slide is not None)]
     if not any(slides) or len(set(used)) != len(used):
         return None
-    nbytes = from_mlir(source.element_type).bytes
-    return _access(nbytes, dims, strides, alignment, [(step, (0,)) for step in steps], slides)
+    return Sliding(tuple(dims), tuple(strides), tuple(steps), tuple(slides), tuple(firsts))
+
+
+def sliding_access(views: Sequence[Sliding], nbytes: int, alignment: int) -> ArrayAccess:
+    """Views of one array, which differ in the index of their first elements alone, as windows.
+
+    Args:
+        views: each one's windows.
+        nbytes: of an element.
+        alignment: bytes that the array's address is a multiple of.
+    """
+    dims, strides, steps, slides, _ = views[0]
+    offsets = [tuple(sorted(set(along))) for along in zip(*(view.first for view in views), strict=True)]
+    moved = [tuple(offset - along[0] for offset in along) for along in offsets]
+    return _access(nbytes, dims, strides, alignment, list(zip(steps, moved, strict=True)), slides)
 
 
 def read_elements(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -> int | None:

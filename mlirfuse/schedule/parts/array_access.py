@@ -96,12 +96,16 @@ class ArrayAccess:
         """Whole elements of the array to one element of a space with these extents, which is large where run time has
         to say how large.
         """
-        return prod(
-            len({floor(offset % step) for offset in offsets})
-            if not (extent := extents[d])
-            else max(1, _covered(extent, step, offsets) // extent)
-            for d, (step, offsets) in zip(self.dims, self.windows, strict=False)
-        )
+        slides = self.slides or (None,) * len(self.windows)
+        total = 1
+        for d, (step, offsets), slide in zip(self.dims, self.windows, slides, strict=False):
+            extent, moved = extents[d], 1 if slide is None else extents[slide[0]]
+            if not extent or not moved:
+                total *= 1 if slide is not None else len({floor(offset % step) for offset in offsets})
+                continue
+            starts = offsets if slide is None else _moved(offsets, slide[1], moved)
+            total *= max(1, _covered(extent, step, starts) // (extent * moved))
+        return total
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -133,3 +133,19 @@ def test_what_all_elements_of_a_view_share_is_read_once() -> None:
     assert (found.full_bytes, found.read_bytes) == (4, 2)
     accesses = {a.most: (a.dims, a.strides) for a in found.arrays if a.most is not None}
     assert accesses == {2048: ((0,), (0,)), 49: ((0,), (1,))}
+
+
+def test_shifted_blocks_of_one_array_are_one_access() -> None:
+    """Windows that move by blocks and along them: device memory is read once for all, by threads once for each."""
+
+    def roughness(x: mf.Tensor) -> mf.Tensor:
+        e = mf.abs(x)
+        e = e[:, 1:] - e[:, :-1]
+        return mf.sum(mf.abs(mf.reshape(e[:, 1:] - e[:, :-1], (1000, 16, 256))), axis=2)
+
+    (array,) = reads(roughness, mf.TensorSpec((1000, 4098), "float32"))
+    assert (array.strides, array.windows) == ((4098, 256), ((1, (0,)), (256, (0, 1, 2))))
+    assert array.slides == (None, (2, 1))
+    assert array.growth((1000, 16, 256)) == 1
+    assert array.elements((1, 16, 256)) == 4098
+    assert array.elements((1, 1, 8)) == 10
