@@ -87,6 +87,20 @@ def used_dims(expr: ir.AffineExpr) -> frozenset[int]:
     return used_dims(left) | used_dims(right)
 
 
+def without_constants(expr: ir.AffineExpr) -> str:
+    """An expression without the numbers that are added in it: the same for expressions that are moved against each
+    other.
+    """
+    expr = expr.maybe_downcast()
+    if not isinstance(expr, ir.AffineBinaryExpr):
+        return str(expr)
+    left, right = operands(expr)
+    if isinstance(expr, ir.AffineAddExpr):
+        terms = [without_constants(term) for term in (left, right) if not isinstance(term, ir.AffineConstantExpr)]
+        return " + ".join(terms)
+    return f"{type(expr).__name__}({without_constants(left)}, {without_constants(right)})"
+
+
 def substituted(expr: ir.AffineExpr, dims: Sequence[ir.AffineExpr]) -> ir.AffineExpr:
     """The expression with `dims[d]` in place of dimension d."""
     if isinstance(expr, ir.AffineDimExpr):

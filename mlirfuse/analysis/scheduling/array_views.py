@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import gcd
+from math import gcd, prod
 
 from mlir import ir
 
@@ -34,9 +35,10 @@ from mlirfuse.analysis.scheduling.windows import (
 )
 from mlirfuse.dialect.attributes import STRIDES
 from mlirfuse.dialect.gather_attribute import GATHER
-from mlirfuse.dialect.gathered_view import is_check, source_of
+from mlirfuse.dialect.gathered_view import gather_of, is_check, source_of
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.parts.array_access import ArrayAccess
+from mlirfuse.support.affine_expressions import without_constants
 from mlirfuse.support.strides import entries_of, may_be_reversed
 
 Attributes = Mapping[str, ir.Attribute]
@@ -67,7 +69,8 @@ class ArrayViews:
         whole_arrays = [v for v, known in attributes.items() if v not in partial and _is_whole_array(v, known)]
         self._places |= {v: _whole(v) for v in whole_arrays} if self._places else {}
         self._sliding = {read: slides for read in reads if (slides := self._slides(*read)) is not None}
-        several = len(self._places) > 1 or len(strided) > 1 or len(self._sliding) > 1
+        self._moved = {read: maps for read in reads if (maps := self._divided(*read)) is not None}
+        several = any(len(views) > 1 for views in (self._places, strided, self._sliding, self._moved))
         self._calls = passed_arrays(kernel.parent).get(symbol(kernel), []) if several else []
         shared = shared_arrays(self._calls)
         self._first = {argument: shared[n] if shared else n for argument, n in self._numbers.items()}
@@ -77,6 +80,7 @@ class ArrayViews:
         self._alike: dict[Array, list[Sliding]] = {}
         for read, sliding in self._sliding.items():
             self._alike.setdefault(self._array(*read), []).append(sliding)
+        self._times = Counter(self._array(*read) for read in self._moved)
         for value, axes in reads:
             if value in self._places and self._is_large(value):
                 self._views.setdefault(self._array(value, axes), []).append(self._places[value])
@@ -90,6 +94,8 @@ class ArrayViews:
             return self._components[value][0], tuple(along)
         if (value, axes) in self._sliding:
             return self._first[value], axes, self._sliding[value, axes][:-1]
+        if (value, axes) in self._moved:
+            return self._first[value], axes, self._moved[value, axes]
         return self._first[value], axes
 
     def _slides(self, value: ir.Value, axes: Axes) -> Sliding | None:
@@ -98,6 +104,16 @@ class ArrayViews:
         if GATHER not in known or value in self._places or is_check(known) or shared_elements(known) is not None:
             return None
         return sliding_of(_source(value, known), known, axes)
+
+    def _divided(self, value: ir.Value, axes: Axes) -> tuple[str, ...] | None:
+        """The map of a gathered view that divides indices, but for what is added to them; None of other arguments."""
+        known = dict(self._attributes.get(value, {}))
+        if GATHER not in known or value in self._places or (value, axes) in self._sliding or is_check(known):
+            return None
+        gather = gather_of(ir.DictAttr(known[GATHER]))
+        if shared_elements(known) is not None:
+            return None
+        return str(gather.basis), *map(without_constants, gather.map.results)
 
     def together(
         self, value: ir.Value, axes: Axes, access: ArrayAccess, alignment: int
@@ -124,7 +140,17 @@ class ArrayViews:
         elif len(alike := self._alike.get(array, ())) > 1:
             align = source_alignment(self._calls, self._numbers[value], alignment)
             found = sliding_access(alike, access.bytes, align)
+        elif self._times[array] > 1:
+            found = replace(self.alone(value, axes, access, alignment), times=self._times[array])
         return None if found is None else (array, found)
+
+    def union(self, value: ir.Value, access: ArrayAccess) -> float:
+        """Elements that views which are moved against each other read together, for each that one of them does: no
+        more than there are in their array.
+        """
+        own = access.most or prod(ir.RankedTensorType(value.type).shape)
+        there = prod(_source(value, dict(self._attributes[value])).shape)
+        return 1.0 if access.times == 1 else max(1.0, min(access.times, there / own))
 
     def alone(self, value: ir.Value, axes: Axes, access: ArrayAccess, alignment: int) -> ArrayAccess:
         """The access to a gathered view; the arguments are those of `together`."""

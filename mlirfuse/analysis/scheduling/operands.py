@@ -100,7 +100,9 @@ def operands_of(kernel: ir.Operation, space: IterationSpace) -> Iterator[Operand
             if array in joined:
                 continue
             joined.add(array)
-            operand.moved_bytes = operand.access.bytes * operand.access.growth(space.extents)
+            access = operand.access
+            each = access.growth(space.extents) * views.union(value, access)
+            operand.moved_bytes = access.bytes * access.inside * each
         elif GATHER in attributes[value]:
             operand.access = views.alone(value, axes, operand.access, operand.alignment)
             elements = prod(extent or 1 for extent in space.extents)

@@ -254,17 +254,18 @@ def shared_elements(known: dict[str, ir.Attribute]) -> tuple[int, bool] | None:
 
 def inside_share(source: ir.RankedTensorType, known: dict[str, ir.Attribute]) -> float:
     """The share of the elements of a gathered view with these attributes that are inside of its source, by the axes
-    along which it is shifted alone, as a part of joined arrays is; 1 of other views.
+    that it has each, or each n-th, element of, as a part of joined arrays does; 1 of other views.
     """
     gather, share = _undivided(known, strided=True), 1.0
     if gather is None:
         return share
     for expr, extent in zip(gather.map.results, source.shape, strict=True):
         place = single_dim(expr, len(gather.components))
-        if place is not None and place[1] == 1:
-            dim, _, first = place
+        if place is not None and place[1] > 0:
+            dim, step, first = place
             size = gather.components[dim]
-            share *= max(0, min(extent, first + size) - max(0, first)) / size
+            low, high = max(0, -(first // step)), min(size, -(-(extent - first) // step))
+            share *= max(0, high - low) / size
     return share
 
 

@@ -28,9 +28,9 @@ from mlirfuse.support.rewriting import defining_op
 FEWEST_LOADS = 8
 """Elements of arrays that the elements of connected views are computed of, from which on these are weighed."""
 
-CLEAR_GAIN = 3.0
-"""Ratio of predicted times from which on results are stored: slices that interleave count as if each read all lines of
-their array by itself, so that kernels that compute views of them are predicted to take up to five times as long as they
+CLEAR_GAIN = 2.0
+"""Ratio of predicted times from which on results are stored: views that divide indices are taken to read all sectors
+that lie between their elements, so that kernels that compute of these are predicted to take up to twice as long as they
 do."""
 
 

@@ -39,6 +39,8 @@ class ArrayAccess:
         views: of windows that have fewer elements than those along each axis together, such as a cross, the index of
             each element along each axis; empty for boxes.
         spread: elements of the sectors that hold what is read, for each element that is.
+        times: views of the array that read neighbours of each other's elements: threads access each, and find sectors
+            in the L1 that they have read for another.
     """
 
     dims: tuple[int, ...]
@@ -53,6 +55,7 @@ class ArrayAccess:
     inside: float = 1.0
     views: tuple[tuple[int, ...], ...] = ()
     spread: float = 1.0
+    times: int = 1
 
     def elements(self, sides: Sequence[int]) -> int:
         """Elements that a box of the space reads, by the box's sides in all dimensions of the space."""

@@ -149,3 +149,33 @@ def test_shifted_blocks_of_one_array_are_one_access() -> None:
     assert array.growth((1000, 16, 256)) == 1
     assert array.elements((1, 16, 256)) == 4098
     assert array.elements((1, 1, 8)) == 10
+
+
+def test_parts_of_joined_arrays_are_read_where_they_lie() -> None:
+    """Two levels of a wavelet: half of the places read every second element, a quarter each what is stored."""
+
+    def packet(x: mf.Tensor) -> mf.Tensor:
+        parts, low = [], x
+        for _ in range(2):
+            parts.append(low[:, ::2] - low[:, 1::2])
+            low = low[:, ::2] + low[:, 1::2]
+        return mf.concat([low, *parts[::-1]], axis=1)
+
+    lowered = mf.fuse(packet, target="sm_90a").lower(mf.TensorSpec((1000, 1024), "float32"))
+    joined = next(found for found in problems_of(lowered).values() if found.extents == (1000, 1024))
+    assert sorted(array.inside for array in joined.arrays if not array.written) == [0.25, 0.25, 0.5, 0.5]
+    assert joined.read_bytes == 6
+
+
+def test_views_that_are_moved_against_each_other_share_sectors() -> None:
+    """Of rows of another length, at places that are divided: threads access each, and the sectors are the same."""
+
+    def shifted(x: mf.Tensor, w: mf.Tensor) -> mf.Tensor:
+        z = mf.reshape(x[:, 1:] - 2.0 * x[:, :-1], (1024, 1000))
+        return mf.concat([z[1:] + z[:-1], w], axis=0)
+
+    rows, beside = reads(shifted, mf.TensorSpec((1000, 1025), "float32"), mf.TensorSpec((512, 1000), "float32"))
+    assert (rows.times, beside.times) == (4, 1)
+    layout = BlockedLayout((1, 2), (1, 32), (4, 1), (1, 1), (1, 1))
+    assert held_elements(rows, layout) == 4 * held_elements(beside, layout)
+    assert rows.elements((4, 64)) == beside.elements((4, 64))

@@ -233,11 +233,13 @@ def _is_exchanged(lanes: tuple[tuple[int, int], ...], run: int, threads: int) ->
 
 @lru_cache(maxsize=4096)  # as many predictions and proposals ask for the same
 def held_elements(array: ArrayAccess, layout: BlockedLayout) -> int:
-    """Elements that a thread accesses: of windows, those of neighbouring elements of the space together."""
+    """Elements that a thread accesses: of windows, those of neighbouring elements of the space together; of several
+    views, those of each.
+    """
     pieces = [1 if layout.is_alone([d]) else layout.fragments(d) // layout.neighbours(d) for d in range(layout.rank)]
     sides = [layout.fragments(d) // pieces[d] * layout.vector[d] for d in range(layout.rank)]
     along = (*array.dims, *(slide for _, slide in array.pairs))
-    return array.elements(sides) * prod(pieces[d] for d in along)
+    return array.times * array.elements(sides) * prod(pieces[d] for d in along)
 
 
 def held_bytes(problem: Problem, layout: BlockedLayout) -> int:
