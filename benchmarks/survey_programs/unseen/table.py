@@ -12,6 +12,7 @@ from survey_programs.unseen import learning as l
 from survey_programs.unseen import models as m
 from survey_programs.unseen import outside as o
 from survey_programs.unseen import transforms as t
+from survey_programs.unseen.eighth import eighth
 from survey_programs.unseen.fifth import fifth
 from survey_programs.unseen.fourth import fourth
 from survey_programs.unseen.seventh import seventh
@@ -25,7 +26,7 @@ PAIRS = "I=384 K=384 C=128"
 def programs() -> list[Program]:
     """All of them."""
     own = [*_grids(), *_models(), *_learning(), *_geometry(), *_outside(), *_transforms(), *_attention()]
-    return [*own, *third(), *fourth(), *fifth(), *sixth(), *seventh()]
+    return [*own, *third(), *fourth(), *fifth(), *sixth(), *seventh(), *eighth()]
 
 
 def _grids() -> Iterator[Program]:

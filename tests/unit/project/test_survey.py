@@ -44,6 +44,7 @@ DOMAINS = (
     "unseen fifth",
     "unseen sixth",
     "unseen seventh",
+    "unseen eighth",
 )
 SAMPLED, IN_KERNELS = (1, 1) if FULL else (7, 3)
 """Of each domain's formulas each SAMPLED-th is run on tensors, and of those each IN_KERNELS-th as kernels too."""
