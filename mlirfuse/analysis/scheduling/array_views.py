@@ -98,21 +98,26 @@ class ArrayViews:
             return self._first[value], axes, self._moved[value, axes]
         return self._first[value], axes
 
-    def _slides(self, value: ir.Value, axes: Axes) -> Sliding | None:
-        """How the windows of a gathered view move; None of other arguments, and of parts of joined arrays."""
+    def _elsewhere(self, value: ir.Value) -> dict[str, ir.Attribute] | None:
+        """The attributes of a gathered view that has elements of its own, not along one dimension of the view on each
+        axis; None of other arguments.
+        """
         known = dict(self._attributes.get(value, {}))
         if GATHER not in known or value in self._places or is_check(known) or shared_elements(known) is not None:
             return None
-        return sliding_of(_source(value, known), known, axes)
+        return known
+
+    def _slides(self, value: ir.Value, axes: Axes) -> Sliding | None:
+        """How the windows of a gathered view move; None of other arguments."""
+        known = self._elsewhere(value)
+        return None if known is None else sliding_of(_source(value, known), known, axes)
 
     def _divided(self, value: ir.Value, axes: Axes) -> tuple[str, ...] | None:
         """The map of a gathered view that divides indices, but for what is added to them; None of other arguments."""
-        known = dict(self._attributes.get(value, {}))
-        if GATHER not in known or value in self._places or (value, axes) in self._sliding or is_check(known):
+        known = self._elsewhere(value)
+        if known is None or (value, axes) in self._sliding:
             return None
         gather = gather_of(ir.DictAttr(known[GATHER]))
-        if shared_elements(known) is not None:
-            return None
         return str(gather.basis), *map(without_constants, gather.map.results)
 
     def together(
