@@ -65,6 +65,7 @@ def compose(
             reason = f"computing the elements of views would take {1e6 * longer:.1f} us longer"
         if reason is not None:
             kept.add(result.base)
+            known.steps.clear()  # which end at what is kept
             report(result.base.owner.operation, reason)
             continue
         views += len(result.views)
