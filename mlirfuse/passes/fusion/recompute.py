@@ -27,8 +27,7 @@ from mlirfuse.passes.fusion.recomputed_values import ends_of, expression, is_arg
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passes.splitting.split_time import split_microseconds
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.support.postorder import postorder
-from mlirfuse.support.rewriting import clone, erase, erase_dead, read_values, replaced_if
+from mlirfuse.support.rewriting import backward_slice, clone, erase, erase_dead, replaced_if
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes, renew_type
 
 
@@ -350,9 +349,10 @@ def _read_through(kernel: ir.Operation, argument: ir.Value, other: ir.Value) -> 
 
 def _needed(values: Iterable[ir.Value]) -> list[ir.Operation]:
     """The ops of a kernel that values depend on, in program order."""
-    needed = postorder(values, lambda value: [] if is_argument(value) else read_values(value.owner.operation))
-    wanted = {value.owner.operation for value in needed if not is_argument(value)}
-    return [op for op in body(next(iter(wanted)).parent.operation) if op in wanted] if wanted else []
+    values = [value for value in values if not is_argument(value)]
+    ops = body(values[0].owner.operation.parent.operation) if values else []
+    wanted = backward_slice(values, ops)
+    return [op for op in ops if op in wanted]
 
 
 def _misfit(ops: Sequence[ir.Operation], returned: Iterable[ir.Value], *, contracts: bool) -> str | None:
