@@ -115,11 +115,13 @@ class SharedInstructions:
         dims: the dimensions.
         instructions: of a thread for each element along these that it has.
         special: of special functions, the same.
+        double: in double precision, the same.
     """
 
     dims: frozenset[int]
     instructions: float
     special: float
+    double: float = 0.0
 
 
 @hashed_once

@@ -60,6 +60,23 @@ _COUNTS: dict[str, tuple[float, float]] = {
 """Plain and special instructions of operations in single precision, from the machine code that they become for sm_90a:
 functions are libdevice's."""
 
+_DOUBLE = {
+    "arith.divf": 10.0,
+    "math.sqrt": 9.0,
+    "math.rsqrt": 8.0,
+    "math.exp": 17.0,
+    "math.exp2": 18.0,
+    "math.expm1": 20.0,
+    "math.log": 40.0,
+    "math.log1p": 55.0,
+    "math.log2": 42.0,
+    "math.tanh": 36.0,
+    "math.erf": 44.0,
+    "math.powf": 95.0,
+}
+"""Instructions of operations in double precision: those of the PTX that libdevice's functions become, and of ptxas's
+divisions and roots."""
+
 _BY_CONSTANT = {"arith.divsi": (5.0, 0.0), "arith.floordivsi": (7.0, 0.0), "arith.remsi": (7.0, 0.0)}
 """Of integers divided by a constant: a product's upper half and shifts (LLVM's; "Hacker's Delight", chapter 10)."""
 
@@ -105,10 +122,18 @@ def instructions_of(op: ir.Operation, range_of: RangeOf) -> Instructions:
     for inner in nested(op)[1:]:
         plain, special = instruction_count(op, inner, range_of)
         if any(isinstance(result.type, ir.F64Type) for result in inner.results):
-            total += Instructions(double=plain + 10 * special)
+            total += Instructions(double=_in_double(inner.name, plain + special))
         else:
             total += Instructions(plain, special)
     return total
+
+
+def _in_double(name: str, single: float) -> float:
+    """Instructions of an op in double precision that are so many in single precision: none where these are none, and of
+    a division no more than there, which may be by a constant.
+    """
+    known = _DOUBLE.get(name, single)
+    return min(known, single) if name == "arith.divf" or not single else known
 
 
 def instruction_count(generic: ir.Operation, op: ir.Operation, range_of: RangeOf) -> tuple[float, float]:

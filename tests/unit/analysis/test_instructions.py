@@ -42,6 +42,31 @@ def test_quotients_count_by_their_divisors(name: str) -> None:
     assert problem(fn, [ROWS]).instructions == expected
 
 
+DOUBLES = mf.TensorSpec((512, 5120), mf.float64)
+
+
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (lambda x: x**0.3, 95.0),
+        (lambda x: mf.log(x), 40.0),
+        (lambda x: x / 4.0, 1.0),
+        (lambda x: x / (x + 1.0), 11.0),
+        (lambda x: mf.sin(x), 25.0),
+    ],
+)
+def test_functions_of_doubles_count_by_what_they_take_there(fn: Callable[..., Any], expected: float) -> None:
+    found = problem(fn, [DOUBLES])
+    assert (found.double, found.special) == (expected, 0.0)
+
+
+def test_doubles_that_vary_along_some_dimensions_count_too() -> None:
+    """A function of a pixel is computed once for all layers, by the double-precision units."""
+    layers = mf.TensorSpec((3, 512, 5120), mf.float64)
+    found = problem(lambda x, r: x * r**0.3, [layers, DOUBLES])
+    assert (found.double, [shared.double for shared in found.shared_instructions]) == (1.0, [95.0])
+
+
 @pytest.mark.parametrize(("divisor", "plain"), [(8, 1.0), (10, 7.0), (-6, 7.0)])
 def test_integers_count_by_what_divides_them(divisor: int, plain: float) -> None:
     """A quotient by a constant takes no division; beside it, none is special."""

@@ -60,6 +60,7 @@ def add_shared_elements(
         held = threads * layout.held(shared.dims) * (1 if shared.dims.isdisjoint(looped) else steps)
         work.instructions += held * shared.instructions
         work.special += held * shared.special
+        work.double += held * shared.double
 
 
 def add_repeated(work: Work, problem: Problem, covered: int) -> None:
