@@ -102,7 +102,9 @@ def shared_instructions(
         if dims and dims != whole:
             found[dims] = found.get(dims, _NONE) + count
     return tuple(
-        SharedInstructions(dims, count.plain, count.special, count.double) for dims, count in found.items() if count != _NONE
+        SharedInstructions(dims, count.plain, count.special, count.double)
+        for dims, count in found.items()
+        if count != _NONE
     )
 
 

@@ -24,7 +24,7 @@ from mlirfuse.dialect.module_target import device_of_module, target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.passes.fusion.recomputed_values import ends_of, expression, is_argument, let_reduce
-from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
+from mlirfuse.passes.kernels.host import callee, calls, launched, launches, order_host_ops
 from mlirfuse.passes.splitting.split_time import split_microseconds
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import backward_slice, clone, erase, erase_dead, replaced_if
@@ -166,14 +166,11 @@ def _stored(exchanges: Sequence[_Exchange], microseconds: Callable[[ir.Operation
     }
     leaves = list(dict.fromkeys(leaf for exchange in exchanges for leaf in exchange.leaves))
     rest = first.rest(unread, leaves)
-    try:
-        if rest is None:
-            return microseconds(first.maker)
-        renew_type(rest)
+    if rest is None:
+        return microseconds(first.maker)
+    renew_type(rest)
+    with launched(rest, list(first.call.operands), first.call):
         return microseconds(first.maker) - microseconds(rest)
-    finally:
-        if rest is not None:
-            erase(rest)
 
 
 def _launches(module: ir.Operation, function: ir.Operation) -> dict[str, tuple[ir.Operation, ir.Operation]]:
@@ -238,11 +235,16 @@ class _Exchange:
             PassError: a contraction cannot compute what it would recompute.
             ScheduleError: no schedule fits.
         """
-        trial = self._trial()
-        try:
+        known = self._on_host()
+        operands = [*self.reader_call.operands, *(known.get(leaf) for leaf in self.leaves)]
+        with launched(self._trial(), operands, self.reader_call) as trial:
             return microseconds(self.reader) - microseconds(trial)
-        finally:
-            erase(trial)
+
+    def _on_host(self) -> dict[ir.Value, ir.Value]:
+        """For arguments and results of the first kernel what the host passes and gets."""
+        arguments = self.maker.regions[0].blocks[0].arguments
+        known = dict(zip(arguments, self.call.operands, strict=True))
+        return known | {value: result for result, value in self.returned.items()}
 
     def _left_over(self) -> str | None:
         """Why the remaining ops of the first kernel cannot form a kernel, or None."""
@@ -300,8 +302,7 @@ class _Exchange:
                 clone(op, mapping)
         for argument, value in replaced:
             argument.replace_all_uses_with(mapping[value])
-        on_host = dict(zip(self.maker.regions[0].blocks[0].arguments, self.call.operands, strict=True))
-        on_host |= {value: result for result, value in self.returned.items()}
+        on_host = self._on_host()
         for leaf, argument in added.items():
             if on_host.get(leaf) in own:
                 _read_through(trial, argument, own[on_host[leaf]])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from mlir import ir
+from mlir.dialects import func, ub
 
 from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
 from mlirfuse.dialect.attributes import SPLIT_KERNELS
-from mlirfuse.support.rewriting import defining_op, makers, ops_named
+from mlirfuse.support.rewriting import defining_op, erase, makers, ops_named
 
 
 def calls(function: ir.Operation) -> list[ir.Operation]:
@@ -31,6 +34,32 @@ def launches(module: ir.Operation, function: ir.Operation) -> dict[ir.Operation,
     return {
         call: known[callee(call)] for call in calls(function) if callee(call) in known and callers[callee(call)] == 1
     }
+
+
+@contextmanager
+def launched(kernel: ir.Operation, operands: Sequence[ir.Value | None], before: ir.Operation) -> Iterator[ir.Operation]:
+    """A kernel on trial, with a call of it for the time being: what views of one array share is known by calls.
+
+    Args:
+        kernel: the kernel, which is erased in the end.
+        operands: what the call passes; None for what nothing of the host makes yet.
+        before: the host's op that the call stands in front of.
+    """
+    arguments = kernel.regions[0].blocks[0].arguments
+    with ir.InsertionPoint(before), before.location:
+        passed = [
+            ub.PoisonOp(argument.type).result if operand is None else operand
+            for argument, operand in zip(arguments, operands, strict=True)
+        ]
+        call = func.CallOp([value.type for value in body(kernel)[-1].operands], symbol(kernel), passed)
+    try:
+        yield kernel
+    finally:
+        erase(call)
+        for value, operand in zip(passed, operands, strict=True):
+            if operand is None:
+                erase(value.owner)
+        erase(kernel)
 
 
 def launch_in(
