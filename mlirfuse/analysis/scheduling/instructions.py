@@ -27,12 +27,16 @@ class PassInstructions:
 
     Attributes:
         once: of each op once.
-        again: of ops beyond their first time, where every level of reductions, and the results, get a pass of their own
-            that computes what it needs.
+        again: of ops beyond their first time, where every level of reductions gets a pass of its own that computes what
+            it needs, and so do results that need all of them.
+        stores_early: whether a pass that reduces can write results that vary along what is reduced.
+        stores_last: whether such results need a pass of their own.
     """
 
     once: Instructions
     again: Instructions
+    stores_early: bool
+    stores_last: bool
 
 
 def pass_instructions(
@@ -45,7 +49,8 @@ def pass_instructions(
     """Counts the instructions of ops that run over all of the space.
 
     Passes are those of `fuse-tile-chunked`: one a level of reductions, one more for joint reductions, which
-    `fuse-expand-moments` and `fuse-expand-exp-sums` take apart, and one for results that vary along what is reduced.
+    `fuse-expand-moments` and `fuse-expand-exp-sums` take apart, and one for results that vary along what is reduced and
+    depend on the last reductions.
 
     Args:
         space: the ops' iteration space.
@@ -62,10 +67,13 @@ def pass_instructions(
     for s in structures:
         if space.reduced.get(s.op):
             levels.setdefault(depths[s.op], []).append(s.op)
-    passes = list(levels.values())
-    passes += [joint for roots in passes if (joint := [op for op in roots if op.name in JOINT_REDUCTIONS])]
-    if results := [makers[value] for value in returned if makers.get(value) in varying]:
-        passes.append(results)
+    joint = [found for roots in levels.values() if (found := [op for op in roots if op.name in JOINT_REDUCTIONS])]
+    results = [makers[value] for value in returned if makers.get(value) in varying]
+    last = [op for op in results if depths[op] > max(levels, default=-1)]
+    for op in results:
+        if op not in last:
+            levels[min(level for level in levels if level >= depths[op])].append(op)
+    passes = [*levels.values(), *joint, *([last] if last else [])]
     total = sum((counts.get(op, Instructions()) for roots in passes for op in _needed(roots, makers, varying)), _NONE)
     once = sum(counts.values(), _NONE)
     return PassInstructions(
@@ -75,6 +83,8 @@ def pass_instructions(
             max(0.0, total.special - once.special),
             max(0.0, total.double - once.double),
         ),
+        stores_early=len(last) < len(results),
+        stores_last=bool(last),
     )
 
 

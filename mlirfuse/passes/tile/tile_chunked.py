@@ -22,7 +22,8 @@ from mlirfuse.tiling.reduction.multi_pass import emit_multi_pass
 
 @dataclass(frozen=True)
 class FuseTileChunked(Pass):
-    """Turns a kernel on tensors into a tile program of passes over rows in chunks: one a reduction, and one to write.
+    """Turns a kernel on tensors into a tile program of passes over rows in chunks: one a reduction, and one to write
+    what needs all of them.
 
     Requires `fuse.schedule` with `persistence = "shared"` or `"multi_pass"`. Each pass is an `scf.for` that carries a
     tile of partial results; a remainder that does not fill a chunk is a smaller tile after the loop. Where the tile is
@@ -30,7 +31,8 @@ class FuseTileChunked(Pass):
     the extents of all of these dimensions but one. Where the extent is known at run time (`"multi_pass"` only),
     the last chunk is masked, and the results of every 32 chunks are combined separately, for the accuracy of long sums.
     With `"shared"`, what the first pass reads is kept in the block's shared memory; with `"multi_pass"`, later passes
-    read it again. Each pass computes only the values that it needs.
+    read it again. Each pass computes only the values that it needs. With `"multi_pass"`, results are written by the
+    first pass that can compute them.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x65536xf32>) -> tensor<?xf32>

@@ -1,4 +1,6 @@
-"""Multi-pass reductions: one pass over a row's chunks for each level of reductions, and one that writes the results."""
+"""Multi-pass reductions: one pass over a row's chunks for each level of reductions, which writes the results that need
+no more, and one that writes the others.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,8 @@ from mlirfuse.tiling.transfers import Read, TileTransfers
 
 Accumulators = list[ir.Value]
 Step = Callable[[TileEmitter, Accumulators], Accumulators]
+Result = tuple[ir.Value, ir.Value]
+"""A value of the kernel, and the memory that it is written to."""
 
 GROUP = 32
 """Chunks of a dynamic extent that are accumulated before their sum is added to the row's: two-level summation, which
@@ -73,22 +77,37 @@ class _MultiPass:
 
     def emit(self) -> None:
         levels = sorted({self.depths[s.op] for s in self.structures if self._accumulates(s)})
+        left = self._varying_results()
         if self.schedule.persistence == "shared":
             self._allocate_stages()
         for level in range(max(self.depths.values()) + 1):
             self._emit_row_ops(level)
             if level in levels:
                 reductions = [s for s in self.structures if self._accumulates(s) and self.depths[s.op] == level]
-                self._reduce(reductions, first=level == levels[0])
+                # What is in shared memory is written last, as all of it is read again in any case.
+                early = [] if self.schedule.persistence == "shared" else self._computed_at(level, left)
+                left = [result for result in left if result not in early]
+                self._reduce(reductions, early, first=level == levels[0])
                 self._drop_unfilled_stages()
-        results = self.program.results
-        for value, buffer in results:
+        for value, buffer in self.program.results:
             if value in self.row_values:
                 emitter = self._emitter(self._tiles()[0], index(0))
                 emitter.write(value, buffer)
-        varying = [(value, buffer) for value, buffer in results if value not in self.row_values]
-        if varying:
-            self._pass_over([], lambda emitter, _: self._write(emitter, varying), staged=True)
+        if left:
+            self._pass_over([], lambda emitter, _: self._write(emitter, left), staged=True)
+
+    def _varying_results(self) -> list[Result]:
+        """The results that vary along the row."""
+        makers = {result: s for s in self.structures for result in s.op.results}
+        return [
+            (value, buffer)
+            for value, buffer in self.program.results
+            if self._varies(makers[value]) and not self._accumulates(makers[value])
+        ]
+
+    def _computed_at(self, level: int, results: Sequence[Result]) -> list[Result]:
+        """Results that the pass of a level of reductions can compute."""
+        return [(value, buffer) for value, buffer in results if self.depths[value.owner.operation] <= level]
 
     def _varies(self, structure: OpStructure) -> bool:
         return not self.looped.isdisjoint(self.space.loops[structure.op])
@@ -106,8 +125,8 @@ class _MultiPass:
                 for result in s.op.results:
                     self.row_values[result] = emitter.values[result]
 
-    def _reduce(self, reductions: Sequence[OpStructure], *, first: bool) -> None:
-        """Emits one pass that accumulates all reductions of a level."""
+    def _reduce(self, reductions: Sequence[OpStructure], results: Sequence[Result], *, first: bool) -> None:
+        """Emits one pass that accumulates all reductions of a level, and writes results that it can compute."""
 
         def step(emitter: TileEmitter, accumulators: Accumulators) -> Accumulators:
             self._emit_needed(emitter, [s.op for s in reductions])
@@ -116,6 +135,8 @@ class _MultiPass:
                 combine(s, accumulator, emitter.combine_input(s), mask)
                 for s, accumulator in zip(reductions, accumulators, strict=True)
             ]
+            if results:
+                self._write(emitter, results)
             if first:
                 emitter.transfers.fill_stages(self.stages)
             return combined
@@ -302,10 +323,10 @@ class _MultiPass:
                     needed.add(producer.op)
                     stack.append(producer.op)
         for s in self.structures:
-            if s.op in needed:
+            if s.op in needed and not all(result in emitter.values for result in s.op.results):
                 emitter.emit(s)
 
-    def _write(self, emitter: TileEmitter, results: Sequence[tuple[ir.Value, ir.Value]]) -> Accumulators:
+    def _write(self, emitter: TileEmitter, results: Sequence[Result]) -> Accumulators:
         roots = {r: s.op for s in self.structures for r in s.op.results}
         producers = [roots[value] for value, _ in results]
         self._emit_needed(emitter, producers)

@@ -182,3 +182,18 @@ def test_code_beyond_the_instruction_cache_is_fetched_again() -> None:
     assert price(looped, machine).issue == pytest.approx(
         price(work, machine).issue * long.instructions / work.instructions
     )
+
+
+@pytest.mark.parametrize(
+    ("fn", "early", "last"),
+    [
+        (lambda x: mf.sum(x, axis=-1), False, False),
+        (lambda x: (x * 2.0, mf.sum(x, axis=-1)), True, False),
+        (lambda x: x - mf.sum(x, axis=-1, keepdims=True), False, True),
+        (lambda x: (x * 2.0, x - mf.sum(x, axis=-1, keepdims=True)), True, True),
+    ],
+)
+def test_passes_that_write(fn: Callable[..., Any], early: bool, last: bool) -> None:
+    """What needs no reduction is written while one is made; what needs it has a pass of its own."""
+    found = problem(fn, [ROWS])
+    assert (found.stores_early, found.stores_last) == (early, last)

@@ -36,6 +36,7 @@ def _layer_norm(columns: int) -> Problem:
         4,
         2,
         live_bytes=2,
+        stores_last=True,
         shared_spill_bytes=2,
         column_bytes=8,
         dependent_reductions=1,
@@ -98,7 +99,17 @@ def test_addresses_are_late_where_registers_are_short() -> None:
 def test_rows_that_begin_inside_of_sectors_are_shifted_to_lines() -> None:
     """Long rows in registers, as each write would end in a part of a sector; short ones are not."""
     softmax = Problem(
-        (None, 5140), frozenset({1}), 1, 4, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=1, line=64
+        (None, 5140),
+        frozenset({1}),
+        1,
+        4,
+        4,
+        2,
+        live_bytes=2,
+        stores_last=True,
+        shared_spill_bytes=2,
+        dependent_reductions=1,
+        line=64,
     )
     for columns, shift_to in ((260, ()), (5140, (0, 64))):
         assert choose_schedule(replace(softmax, extents=(None, columns)), TARGET).layout.shift_to == shift_to
@@ -123,6 +134,7 @@ def test_addresses_of_unaligned_rows_are_late_breadth_first() -> None:
         2,
         2,
         live_bytes=2,
+        stores_last=True,
         shared_spill_bytes=2,
         dependent_reductions=1,
         unaligned_vector=8,
@@ -264,7 +276,7 @@ def test_long_rows_of_an_unknown_number_have_parts(
 def test_rows_that_are_needed_again_stay_whole() -> None:
     problem = shareable((None, 1 << 22), 1, 2)
     for other in (
-        replace(problem, live_bytes=2),
+        replace(problem, live_bytes=2, stores_last=True),
         replace(problem, dependent_reductions=2),
         replace(problem, column_bytes=4),
     ):
@@ -275,7 +287,16 @@ def test_rows_that_are_needed_again_stay_whole() -> None:
 def test_clusters_hold_column_tiles_that_are_needed_again(rows: int) -> None:
     """Of whole columns, in registers, and of several sizes where several fit."""
     problem = Problem(
-        (None, rows, 1024), frozenset({1}), 2, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=1
+        (None, rows, 1024),
+        frozenset({1}),
+        2,
+        8,
+        4,
+        2,
+        live_bytes=2,
+        stores_last=True,
+        shared_spill_bytes=2,
+        dependent_reductions=1,
     )
     schedule = choose_schedule(problem, TARGET)
     assert (schedule.tile[:2], schedule.persistence) == ((1, rows), "registers")
@@ -286,7 +307,16 @@ def test_clusters_hold_column_tiles_that_are_needed_again(rows: int) -> None:
 
 def test_columns_of_which_no_cluster_holds_a_tile_are_read_again() -> None:
     problem = Problem(
-        (None, 1 << 17, 1024), frozenset({1}), 2, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=1
+        (None, 1 << 17, 1024),
+        frozenset({1}),
+        2,
+        8,
+        4,
+        2,
+        live_bytes=2,
+        stores_last=True,
+        shared_spill_bytes=2,
+        dependent_reductions=1,
     )
     assert choose_schedule(problem, TARGET).persistence == "multi_pass"
 
@@ -369,7 +399,18 @@ def test_few_warps_tell_each_other_sums_of_columns(rows: int) -> None:
     ],
 )
 def test_clusters_share_long_rows_that_are_known_to_be_few(extents: tuple[int | None, int], cluster: int) -> None:
-    problem = Problem(extents, frozenset({1}), 1, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=2)
+    problem = Problem(
+        extents,
+        frozenset({1}),
+        1,
+        8,
+        4,
+        2,
+        live_bytes=2,
+        stores_last=True,
+        shared_spill_bytes=2,
+        dependent_reductions=2,
+    )
     assert choose_schedule(problem, TARGET).layout.cluster == cluster
 
 
@@ -393,6 +434,15 @@ def test_choosing_looks_at_few_loops() -> None:
     """As many as are chosen from in 30 ms."""
     loop = PersistentLoopProblem((0,), frozenset({1}), accumulator_bytes=8, column_bytes=4, inner=True, row_bytes=8)
     problem = Problem(
-        (8192, 4096), frozenset({0, 1}), 1, 4, 12, 8, live_bytes=8, column_bytes=4, dependent_reductions=1
+        (8192, 4096),
+        frozenset({0, 1}),
+        1,
+        4,
+        12,
+        8,
+        live_bytes=8,
+        stores_last=True,
+        column_bytes=4,
+        dependent_reductions=1,
     )
     assert sum(1 for _ in loops(replace(problem, persistent_loop=loop), TARGET)) <= 200

@@ -48,7 +48,7 @@ from mlirfuse.schedule.schedule import Schedule
 
 
 def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
-    """Rows in chunks: `multi_pass` reads each again for every further reduction and for what is written."""
+    """Rows in chunks: `multi_pass` reads each again for every further reduction, and for what is written after them."""
     layout, extents = schedule.layout, known_extents(problem)
     total = prod(extents)
     outer = [d for d in range(len(extents)) if d not in problem.reduced]
@@ -60,8 +60,9 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     # Joint reductions, such as a mean with a variance, are taken apart where rows are read again.
     joint = sum(part.bytes > REGISTER_BYTES for part in problem.reductions)
     reductions = max(1, problem.dependent_reductions) + joint
-    again = reductions - 1 + (1 if written or problem.live_bytes else 0)
     on_chip = schedule.persistence == "shared"
+    early = problem.stores_early and not on_chip
+    again = reductions - 1 + (problem.stores_last or (problem.stores_early and on_chip))
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
     carried = layout.held(outer)  # a partial result each
     reads, writes = arrays(problem)
@@ -85,7 +86,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
     # A pass that stores waits for its loads in every step: ptxas moves no load before a store.
-    rounds = max(1.0, steps / at_once)
+    rounds = float(steps) if early else max(1.0, steps / at_once)
     more = (reductions - 1) * rounds + (again - reductions + 1) * steps
     work.iterations = rounds
     work.rounds = rounds + more * farther
@@ -118,13 +119,13 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     held, kept = (
         sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in each) for each in (looped, stays)
     )
-    at_once = unrolled_steps(problem, layout, steps)
+    at_once = 1 if problem.stores_early else unrolled_steps(problem, layout, steps)
     needed = registers or round(BASE_REGISTERS + (carried + kept + held * at_once) / REGISTER_BYTES)
     work = device.work(layout, clusters, device.resident(layout.threads, needed))
     read, work.written = moved_bytes(problem, extents)
     one_step = tuple(schedule.tile[d] if d in problem.reduced else n for d, n in enumerate(extents))
     moved = traffic(schedule, looped, extents, device) + traffic(schedule, stays, one_step, device)
-    passes = max(1, problem.dependent_reductions) + (1 if problem.live_bytes else 0)
+    passes = max(1, problem.dependent_reductions) + problem.stores_last
     work.l2_read = passes * max(read, moved.read)
     work.l2_written = work.written
     work.l1 = passes * moved.l1

@@ -76,6 +76,45 @@ func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<?x1024xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A result that needs no reduction is written by the pass that reduces it; there is no other.
+// CHECK-LABEL: func.func private @f_0_kernel(
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<1x256xf32>)
+// CHECK: %[[X:.*]] = vector.transfer_read %arg0
+// CHECK: %[[Y:.*]] = math.exp %[[X]]
+// CHECK: arith.addf %{{.*}}, %[[Y]]
+// CHECK: vector.transfer_write %[[Y]], %arg1
+// CHECK: scf.yield
+// CHECK-NOT: scf.for
+// CHECK-NOT: vector.transfer_read %arg0
+// CHECK: vector.transfer_write %{{.*}}, %arg2
+func.func private @f_0(%x: tensor<?x1024xf32>) -> (tensor<?x1024xf32>, tensor<?xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "multi_pass", layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x1024xf32>
+  %full = tensor.empty(%m) : tensor<?x1024xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x1024xf32>) outs(%full : tensor<?x1024xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x1024xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%0 : tensor<?x1024xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0, %1 : tensor<?x1024xf32>, tensor<?xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // expected-remark @below {{scheduled with persistence = 'registers'}}
 func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {

@@ -28,6 +28,7 @@ SOFTMAX = Problem(
     4,
     2,
     live_bytes=2,
+    stores_last=True,
     dependent_reductions=2,
     reductions=(RowReduction(frozenset({1}), frozenset({0}), 4),) * 2,
     instructions=17.5,
