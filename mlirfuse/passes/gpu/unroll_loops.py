@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.distribution.exchange.partials import LOOP_ANNOTATION, forbid_unrolling, unroll
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.loops import FEWEST_USES, steps_at_once
-from mlirfuse.support.rewriting import backward_slice, clone, integer_of, ops_named
+from mlirfuse.support.rewriting import backward_slice, clone, integer_of, nested, ops_named
 from mlirfuse.tiling.tiles import index
 
 LOADS = ("memref.load", "vector.load", "vector.maskedload")
@@ -31,7 +31,7 @@ STORES = ("vector.store", "vector.maskedstore", "vector.scatter", "vector.transf
 
 @dataclass(frozen=True)
 class FuseUnrollLoops(Pass):
-    """Unrolls loops of a thread that only load and compute what they carry, and puts the loads of all steps first.
+    """Unrolls loops of a thread that load, compute and store, and puts the loads of all steps first.
 
     Requires one thread's code (`gpu.func`). A step of such a loop, of a reduction over chunks for one, waits for its
     loads. Where those of several steps come first, ptxas leaves them there; where each stands before its use, as in
@@ -41,7 +41,9 @@ class FuseUnrollLoops(Pass):
     that are left over are made by halves: of up to seven, four if there are so many, then two, then one.
     Where several operations share each load, as in a register tile of results, they hide the next ones and need the
     registers: LLVM unrolls these loops, up to `SHARED_STEPS`.
-    Loops that branch, store, or wait for other threads are left alone: ptxas moves no load across what they do.
+    What steps store follows in their order, where it is a kernel's argument that the loop does not load from: nothing
+    that a kernel reads overlaps its results. Loops that branch for more than that, or wait for other threads, are left
+    alone: ptxas moves no load across what they do.
 
     ```mlir
     %sums = scf.for %i = %c0 to %c3072 step %c256 iter_args(%acc = %zero) -> (vector<8xf32>) {
@@ -79,6 +81,7 @@ class FuseUnrollLoops(Pass):
                     remarks.declined(self, count, loop)
                     continue
                 remarks.applied(self, f"{count} steps are one, whose loads are under way together", loop)
+                _load_before(loop)
                 if _uses_of_loads(loop) >= FEWEST_USES:
                     unroll(loop, count)
                     continue
@@ -91,9 +94,10 @@ def _steps(loop: ir.Operation) -> int | str:
     if LOOP_ANNOTATION in loop.attributes:
         return "the loop says how it is to be unrolled"
     *ops, _ = [op.operation for op in loop.regions[0].blocks[0].operations]
-    if other := next((op for op in ops if op.regions or not _is_pure(op)), None):
-        return f"a step has a {other.name}"
     loading = _loading(loop)
+    loaded = {op.operands[0] for op in loading}
+    if other := next((op for op in ops if not _is_pure(op) and not _stores_apart(op, loaded)), None):
+        return f"a step has a {other.name}"
     if not loading:
         return "a step loads nothing from device memory"
     loads = Counter(op.operands[0] for op in loading)
@@ -102,6 +106,18 @@ def _steps(loop: ir.Operation) -> int | str:
     if lower is not None and upper is not None and step:
         count = min(count, -(-(upper - lower) // step))
     return count if count > 1 else "the loads of a step are many, or its code is long"
+
+
+def _load_before(loop: ir.Operation) -> None:
+    """Moves what no step changes in front of a loop that stores, which LLVM does for others, where there is a step."""
+    ops = [op.operation for op in loop.regions[0].blocks[0].operations][:-1]
+    lower, upper, _ = map(integer_of, list(loop.operands)[:3])
+    if all(map(_is_pure, ops)) or lower is None or upper is None or lower >= upper:
+        return
+    varying = set(_varying(loop))
+    for op in ops:
+        if op not in varying and _is_pure(op):
+            op.move_before(loop)
 
 
 def _loading(loop: ir.Operation) -> list[ir.Operation]:
@@ -132,7 +148,26 @@ def _uses(value: ir.Value) -> int:
 
 
 def _is_pure(op: ir.Operation) -> bool:
+    if op.regions:
+        return False
     return op.name in LOADS or (op.name.split(".")[0] in PURE and op.name not in STORES) or op.name == "memref.dim"
+
+
+def _stores_apart(op: ir.Operation, loaded: Collection[ir.Value]) -> bool:
+    """Whether an op, or all that a branch does, stores to arguments of the kernel that a loop does not load from."""
+    if op.name == "scf.if":
+        ops = [inner for inner in nested(op) if inner != op and inner.name != "scf.yield"]
+        return not op.results and all(_stores_apart(inner, loaded) or _computes(inner) for inner in ops)
+    if op.name not in ("memref.store", "vector.store", "vector.maskedstore"):
+        return False
+    (array,) = (value for value in op.operands if isinstance(value.type, ir.MemRefType))
+    is_argument = isinstance(array.owner, ir.Block) and array.owner.owner.operation.name == "gpu.func"
+    return is_argument and array not in loaded and not is_workgroup(array.type)
+
+
+def _computes(op: ir.Operation) -> bool:
+    """Whether an op touches no memory."""
+    return _is_pure(op) and op.name not in LOADS
 
 
 class _Steps:

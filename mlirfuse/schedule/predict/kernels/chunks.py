@@ -61,7 +61,6 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     joint = sum(part.bytes > REGISTER_BYTES for part in problem.reductions)
     reductions = max(1, problem.dependent_reductions) + joint
     on_chip = schedule.persistence == "shared"
-    early = problem.stores_early and not on_chip
     again = reductions - 1 + (problem.stores_last or (problem.stores_early and on_chip))
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
     carried = layout.held(outer)  # a partial result each
@@ -85,9 +84,8 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.l1 = (read * (1 + again) + written) * lines
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
-    # A pass that stores waits for its loads in every step: ptxas moves no load before a store.
-    rounds = float(steps) if early else max(1.0, steps / at_once)
-    more = (reductions - 1) * rounds + (again - reductions + 1) * steps
+    rounds = max(1.0, steps / at_once)
+    more = again * rounds
     work.iterations = rounds
     work.rounds = rounds + more * farther
     work.l2_rounds = more * (far - farther)
@@ -119,7 +117,7 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     held, kept = (
         sum(max(REGISTER_BYTES, a.bytes) * held_elements(a, layout) for a in each) for each in (looped, stays)
     )
-    at_once = 1 if problem.stores_early else unrolled_steps(problem, layout, steps)
+    at_once = unrolled_steps(problem, layout, steps)
     needed = registers or round(BASE_REGISTERS + (carried + kept + held * at_once) / REGISTER_BYTES)
     work = device.work(layout, clusters, device.resident(layout.threads, needed))
     read, work.written = moved_bytes(problem, extents)

@@ -76,6 +76,42 @@ gpu.module @sums [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
+gpu.module @stores [#nvvm.target<chip = "sm_90a">] {
+  // Four steps load before any of them stores, one of them only where it may. What all of them read is loaded before.
+  // CHECK-LABEL: gpu.func @stores
+  // CHECK-SAME: %[[X:.*]]: memref<?xf32>, %[[Y:.*]]: memref<?xf32>, %[[MAY:.*]]: i1
+  // CHECK: memref.load %[[X]][%c1]
+  // CHECK: scf.for %{{.*}} step %c1024
+  // CHECK-COUNT-4: vector.load %[[X]]
+  // CHECK-NOT: load %[[X]]
+  // CHECK: vector.store %{{.*}}, %[[Y]]
+  // CHECK: scf.if %[[MAY]]
+  // CHECK: vector.store %{{.*}}, %[[Y]]
+  // CHECK: llvm.loop_annotation
+  // REMARK: fuse-unroll-loops: applied: 4 steps are one, whose loads are under way together
+  gpu.func @stores(%x: memref<?xf32>, %y: memref<?xf32>, %may: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %c256 = arith.constant 256 : index
+    %c2048 = arith.constant 2048 : index
+    scf.for %i = %c0 to %c2048 step %c256 {
+      %scale = memref.load %x[%c1] : memref<?xf32>
+      %scales = vector.broadcast %scale : f32 to vector<4xf32>
+      %v = vector.load %x[%i] : memref<?xf32>, vector<4xf32>
+      %scaled = arith.mulf %v, %scales : vector<4xf32>
+      vector.store %scaled, %y[%i] : memref<?xf32>, vector<4xf32>
+      scf.if %may {
+        %j = arith.addi %i, %c128 : index
+        vector.store %v, %y[%j] : memref<?xf32>, vector<4xf32>
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
 gpu.module @tiles [#nvvm.target<chip = "sm_90a">] {
   // Each load feeds four operations, in whatever form: LLVM unrolls the loop. What no step changes is loaded before
   // the loop, and does not count. Four loads that one operation each takes are enough by themselves.
@@ -152,7 +188,7 @@ gpu.module @none [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 gpu.module @others [#nvvm.target<chip = "sm_90a">] {
-  // A loop that stores, one that loads enough, and one that only reads shared memory.
+  // A loop that stores where it loads, one that loads enough, and one that only reads shared memory.
   // CHECK-LABEL: gpu.func @others
   // CHECK-NOT: llvm.loop_annotation
   // REMARK: fuse-unroll-loops: declined: a step has a memref.store
@@ -165,7 +201,7 @@ gpu.module @others [#nvvm.target<chip = "sm_90a">] {
     %zero = arith.constant 0.0 : f32
     scf.for %i = %c0 to %n step %c1 {
       %v = memref.load %x[%i] : memref<?xf32>
-      memref.store %v, %y[%i] : memref<?xf32>
+      memref.store %v, %x[%i] : memref<?xf32>
     }
     %a = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (f32) {
       %v = memref.load %x[%i] : memref<?xf32>
