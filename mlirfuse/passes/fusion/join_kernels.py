@@ -26,12 +26,13 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.machine import MachineModel, machine_of
 from mlirfuse.passes.fusion.cse import merge_equal_ops
 from mlirfuse.passes.kernels.assumed_extents import with_assumed_extents
-from mlirfuse.passes.kernels.host import launched, launches
+from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, later_gain, merge_pairs
 from mlirfuse.passes.kernels.merge_exp_sums import merge_exp_sums
 from mlirfuse.passes.kernels.merge_moments import merge_moments
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.recent import Recent
+from mlirfuse.support.rewriting import erase
 from mlirfuse.target import Target
 
 
@@ -196,7 +197,8 @@ _known: Recent[Hashable, _Times | str] = Recent(1024)
 
 
 def _predicted(pair: KernelPair, target: Target, machine: MachineModel) -> _Times | str:
-    with launched(pair.build(), pair.inputs(), pair.second_call) as trial:
+    trial = pair.build()
+    try:
         merge_equal_ops(trial)
         space = _space(trial, pair.first_call.parent)
         if isinstance(space, str):
@@ -210,4 +212,6 @@ def _predicted(pair: KernelPair, target: Target, machine: MachineModel) -> _Time
                 apart = least_of_two(trial, second, apart, target, machine)
         except ScheduleError as error:
             return error.message
+    finally:
+        erase(trial)
     return _Times(together, apart)

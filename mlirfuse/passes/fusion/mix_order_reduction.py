@@ -24,7 +24,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.machine.lookup import machine_of
 from mlirfuse.machine.model import MachineModel
 from mlirfuse.passes.fusion.shared_views import shared_views
-from mlirfuse.passes.kernels.host import callee, calls, launched, launches, to_be_split
+from mlirfuse.passes.kernels.host import callee, calls, launches, to_be_split
 from mlirfuse.passes.kernels.kernel_pair import KernelPair, Names, later_gain
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.choice.choice import too_wide
@@ -283,12 +283,14 @@ class _Pair(KernelPair):
 
     def _gain(self, target: Target, machine: MachineModel) -> Gain | None:
         """The predicted time that merging saves; None where a kernel has no schedule."""
+        trial = self.build()
         try:
             apart = [kernel_prediction(kernel, target, machine) for kernel in (self.first, self.second)]
-            with launched(self.build(), self.inputs(), self.second_call) as trial:
-                together = kernel_prediction(trial, target, machine)
+            together = kernel_prediction(trial, target, machine)
         except ScheduleError:  # one of the two has no schedule of its own
             return None
+        finally:
+            erase(trial)
         return Gain(sum(p.microseconds for p in apart) - together.microseconds, together.synchronisation)
 
 

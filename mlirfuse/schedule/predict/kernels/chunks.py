@@ -61,7 +61,8 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     joint = sum(part.bytes > REGISTER_BYTES for part in problem.reductions)
     reductions = max(1, problem.dependent_reductions) + joint
     on_chip = schedule.persistence == "shared"
-    again = reductions - 1 + (problem.stores_last or (problem.stores_early and on_chip))
+    costly = _has_costly_steps(problem)
+    again = reductions - 1 + (problem.stores_last or (problem.stores_early and (on_chip or costly)))
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
     carried = layout.held(outer)  # a partial result each
     reads, writes = arrays(problem)
@@ -85,7 +86,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     if problem.column_bytes:
         columns_traffic(work, schedule, problem, extents, device)
     rounds = max(1.0, steps / at_once)
-    more = again * rounds
+    more = (reductions - 1) * rounds + (again - reductions + 1) * (steps if costly else rounds)
     work.iterations = rounds
     work.rounds = rounds + more * farther
     work.l2_rounds = more * (far - farther)
@@ -100,6 +101,15 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     work.barriers = reductions * exchanged.meets
     work.cluster_barriers = reductions if exchanged.joins else 0
     return work
+
+
+def _has_costly_steps(problem: Problem) -> bool:
+    """Whether steps of a loop that stores take much that is not counted, about as much as another pass: checks of
+    joined parts, and addresses in views of arrays where steps move along more than the rows of these
+    (`benchmarks/results/survey_eighth-2026-12-01-h200.json`).
+    """
+    views = any(not array.is_contiguous for array in problem.reads if array.dims)
+    return bool(problem.checks) or (views and problem.reduced != {problem.vector_dim})
 
 
 def register_tile_work(schedule: Schedule, problem: Problem, device: Device, registers: int | None) -> Work:
