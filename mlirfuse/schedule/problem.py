@@ -162,8 +162,10 @@ class Problem:
             for each element of the space, and for each that a thread reads.
         special: of special functions, the same.
         double: operations in double precision, the same.
-        repeated: the same three of what is computed beyond once where each reduction, and results that need all of
-            these, get a pass of their own over the data (`fuse-tile-chunked`).
+        repeated: the same three of what is computed beyond once where each reduction, and the results, need a pass of
+            their own over the data.
+        repeated_early: the same where results are written by the first pass that can compute them
+            (`fuse-tile-chunked`).
         stores_early: whether one of these passes reduces, and writes results too.
         stores_last: whether the last one of them only writes results.
         register_scale: registers that a thread takes to those that are estimated, as far as the assembler has shown.
@@ -199,6 +201,7 @@ class Problem:
     special: float = 0.0
     double: float = 0.0
     repeated: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    repeated_early: tuple[float, float, float] = (0.0, 0.0, 0.0)
     stores_early: bool = False
     stores_last: bool = False
     register_scale: float = 1.0

@@ -27,14 +27,16 @@ class PassInstructions:
 
     Attributes:
         once: of each op once.
-        again: of ops beyond their first time, where every level of reductions gets a pass of its own that computes what
-            it needs, and so do results that need all of them.
+        again: of ops beyond their first time, where every level of reductions, and the results, get a pass of their own
+            that computes what it needs.
+        again_early: the same where results are written by the first pass that can compute them.
         stores_early: whether a pass that reduces can write results that vary along what is reduced.
         stores_last: whether such results need a pass of their own.
     """
 
     once: Instructions
     again: Instructions
+    again_early: Instructions
     stores_early: bool
     stores_last: bool
 
@@ -70,19 +72,25 @@ def pass_instructions(
     joint = [found for roots in levels.values() if (found := [op for op in roots if op.name in JOINT_REDUCTIONS])]
     results = [makers[value] for value in returned if makers.get(value) in varying]
     last = [op for op in results if depths[op] > max(levels, default=-1)]
+    early = {level: list(roots) for level, roots in levels.items()}
     for op in results:
         if op not in last:
-            levels[min(level for level in levels if level >= depths[op])].append(op)
-    passes = [*levels.values(), *joint, *([last] if last else [])]
-    total = sum((counts.get(op, Instructions()) for roots in passes for op in _needed(roots, makers, varying)), _NONE)
+            early[min(level for level in levels if level >= depths[op])].append(op)
     once = sum(counts.values(), _NONE)
-    return PassInstructions(
-        once,
-        Instructions(
+
+    def beyond(passes: Iterable[Sequence[ir.Operation]]) -> Instructions:
+        needed = (op for roots in passes for op in _needed(roots, makers, varying))
+        total = sum((counts.get(op, _NONE) for op in needed), _NONE)
+        return Instructions(
             max(0.0, total.plain - once.plain),
             max(0.0, total.special - once.special),
             max(0.0, total.double - once.double),
-        ),
+        )
+
+    return PassInstructions(
+        once,
+        again=beyond([*levels.values(), *joint, results]),
+        again_early=beyond([*early.values(), *joint, last]),
         stores_early=len(last) < len(results),
         stores_last=bool(last),
     )

@@ -78,6 +78,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         special=work.once.special,
         double=work.once.double,
         repeated=(work.again.plain, work.again.special, work.again.double),
+        repeated_early=(work.again_early.plain, work.again_early.special, work.again_early.double),
         stores_early=work.stores_early,
         stores_last=work.stores_last,
         hints=expected_extents(kernel, space),

@@ -109,7 +109,7 @@ def test_a_mean_and_a_variance_take_two_passes_apart() -> None:
 def test_rows_in_chunks_take_the_instructions_of_all_passes() -> None:
     target, machine = target_of("sm_90a"), machine_of("sm_90a")
     given = replace(problem(gated_peak, [ROWS]), extents=(8192, 5120), hints=())
-    once = replace(given, repeated=(0.0, 0.0, 0.0))
+    once = replace(given, repeated=(0.0, 0.0, 0.0), repeated_early=(0.0, 0.0, 0.0))
     seen = set()
     for schedule in (each.schedule for each in proposals(given, target)):
         more = work_of(schedule, given, machine).instructions - work_of(schedule, once, machine).instructions

@@ -63,9 +63,11 @@ def add_shared_elements(
         work.double += held * shared.double
 
 
-def add_repeated(work: Work, problem: Problem, covered: int) -> None:
-    """Adds the instructions of passes that compute again what earlier ones did, for so many elements."""
-    plain, special, double = problem.repeated
+def add_repeated(work: Work, problem: Problem, covered: int, *, early: bool = False) -> None:
+    """Adds the instructions of passes that compute again what earlier ones did, for so many elements; `early` says that
+    results are written by the first pass that can compute them.
+    """
+    plain, special, double = problem.repeated_early if early else problem.repeated
     work.instructions += covered * plain
     work.special += covered * special
     work.double += covered * double

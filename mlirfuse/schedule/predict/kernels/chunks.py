@@ -62,7 +62,9 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     reductions = max(1, problem.dependent_reductions) + joint
     on_chip = schedule.persistence == "shared"
     costly = _has_costly_steps(problem)
-    again = reductions - 1 + (problem.stores_last or (problem.stores_early and (on_chip or costly)))
+    # Another pass for results that one which reduces writes, or that are as dear as that.
+    like_another = problem.stores_early and (on_chip or costly)
+    again = reductions - 1 + (problem.stores_last or like_another)
     row = prod([min(schedule.tile[d], extents[d]) for d in outer]) * problem.row_elements * problem.read_bytes
     carried = layout.held(outer)  # a partial result each
     reads, writes = arrays(problem)
@@ -95,7 +97,7 @@ def chunk_work(schedule: Schedule, problem: Problem, device: Device, registers: 
     count += add_strided(work, schedule, problem, extents, reads=1 + again * far, passes=1 + again) / covered
     add_elements(work, problem, covered, count)
     add_shared_elements(work, problem, layout, problem.reduced, steps)
-    add_repeated(work, problem, covered)
+    add_repeated(work, problem, covered, early=not like_another)
     add_exchanges(work, exchanged, work.blocks)
     work.waits = exchanged.waits + steps * own_waits(problem, layout)
     work.barriers = reductions * exchanged.meets
@@ -140,7 +142,7 @@ def register_tile_work(schedule: Schedule, problem: Problem, device: Device, reg
     work.read = read + (work.l2_read - read) * missing(_slab(problem, extents), device.machine.l2_bytes)
     exchanged = exchanges(problem.reductions, layout, problem, apart=True)
     waits = add_pairs(work, problem, layout, steps, at_once)
-    add_repeated(work, problem, clusters * steps * prod(layout.extents))
+    add_repeated(work, problem, clusters * steps * prod(layout.extents), early=True)
     add_exchanges(work, exchanged, work.blocks)
     work.iterations = max(1.0, steps / at_once)
     rounds = passes * work.iterations
