@@ -351,11 +351,19 @@ def _problem(plain: dict[str, Any]) -> Problem:
     parts["reduced"] = frozenset(plain["reduced"])
     parts["reductions"] = _reductions(plain.get("reductions", ()))
     parts["shared_instructions"] = tuple(
-        SharedInstructions(frozenset(shared["dims"]), shared["instructions"], shared["special"])
+        SharedInstructions(
+            frozenset(shared["dims"]), shared["instructions"], shared["special"], shared.get("double", 0.0)
+        )
         for shared in plain.get("shared_instructions", ())
     )
     parts["arrays"] = tuple(_array(array) for array in plain.get("arrays", ()))
-    return Problem(**{name: value for name, value in (plain | parts).items() if name in FIELDS})
+    parts.setdefault("repeated_early", parts.get("repeated", (0.0, 0.0, 0.0)))
+    found = Problem(**{name: value for name, value in (plain | parts).items() if name in FIELDS})
+    if "stores_last" in plain:
+        return found
+    # Earlier versions wrote all results last, in a pass of their own.
+    is_written = found.full_bytes > found.read_bytes and not found.shares_reads
+    return replace(found, stores_last=is_written or found.live_bytes > 0)
 
 
 def _array(plain: dict[str, Any]) -> ArrayAccess:
