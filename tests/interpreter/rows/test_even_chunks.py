@@ -10,6 +10,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse import interpreter
 from tests.support.harnesses.compiling import module_at, specs_of
+from tests.support.reductions.staged import staged, staged_exactly
 
 
 @pytest.mark.parametrize("cluster", [1, 2, 4])
@@ -50,21 +51,10 @@ def test_short_rows_depth_first() -> None:
 @pytest.mark.parametrize("persistence", ["multi_pass", "shared"])
 @pytest.mark.parametrize("columns", [1200, 1024, 996])
 def test_results_are_written_by_the_first_pass_that_can(persistence: str, columns: int) -> None:
-    """One before any reduction, one between the maximum and the sum behind it, and one after both."""
-
-    def staged(x: Any) -> Any:
-        h = mf.maximum(x, 0.0) * 2.0
-        below = h - mf.max(h, axis=-1, keepdims=True)
-        total = mf.sum(below * below, axis=-1, keepdims=True)
-        return h + 1.0, below, below * total, total
-
     x = np.random.default_rng(columns).integers(-8, 8, (3, columns)).astype(np.float32)
     schedule = mf.Schedule((1, 400), mf.BlockedLayout((1, 4), (1, 32), (1, 4), (1, 1), (1, 1)), persistence)
     found = interpreter.run(module_at("gpu", staged, specs_of([x]), schedule), "staged", [x])
-    h = np.maximum(x, 0) * 2
-    below = h - h.max(-1, keepdims=True)
-    total = (below * below).sum(-1, keepdims=True)
-    for got, exact in zip(found, (h + 1, below, below * total, total), strict=True):
+    for got, exact in zip(found, staged_exactly(x), strict=True):
         np.testing.assert_array_equal(got, exact)
 
 
