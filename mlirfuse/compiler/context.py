@@ -8,7 +8,7 @@ from mlirfuse.dialect import load
 
 BUILT = (
     *("affine", "arith", "func", "gpu", "irdl", "linalg", "llvm", "math", "memref", "nvgpu", "nvvm", "scf", "tensor"),
-    "vector",
+    *("ub", "vector"),
 )
 """Upstream dialects that are loaded from the start; loading all is slower."""
 

@@ -22,17 +22,16 @@ from mlirfuse.tiling.reduction.multi_pass import emit_multi_pass
 
 @dataclass(frozen=True)
 class FuseTileChunked(Pass):
-    """Turns a kernel on tensors into a tile program of passes over rows in chunks: one a reduction, and one to write
-    what needs all of them.
+    """Turns a kernel on tensors into a tile program of passes over rows in chunks.
 
-    Requires `fuse.schedule` with `persistence = "shared"` or `"multi_pass"`. Each pass is an `scf.for` that carries a
-    tile of partial results; a remainder that does not fill a chunk is a smaller tile after the loop. Where the tile is
-    smaller than the extent in several reduced dimensions (`"multi_pass"` only), loops are nested, and the tile divides
-    the extents of all of these dimensions but one. Where the extent is known at run time (`"multi_pass"` only),
-    the last chunk is masked, and the results of every 32 chunks are combined separately, for the accuracy of long sums.
-    With `"shared"`, what the first pass reads is kept in the block's shared memory; with `"multi_pass"`, later passes
-    read it again. Each pass computes only the values that it needs. With `"multi_pass"`, results are written by the
-    first pass that can compute them.
+    Requires `fuse.schedule` with `persistence = "shared"` or `"multi_pass"`. There is one pass a reduction, and one to
+    write what needs all of them. Each pass is an `scf.for` that carries a tile of partial results; a remainder that
+    does not fill a chunk is a smaller tile after the loop. Where the tile is smaller than the extent in several reduced
+    dimensions (`"multi_pass"` only), loops are nested, and the tile divides the extents of all of these dimensions but
+    one. Where the extent is known at run time (`"multi_pass"` only), the last chunk is masked, and the results of every
+    32 chunks are combined separately, for the accuracy of long sums. With `"shared"`, what the first pass reads is kept
+    in the block's shared memory; with `"multi_pass"`, later passes read it again. Each pass computes only the values
+    that it needs. With `"multi_pass"`, results are written by the first pass that can compute them.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x65536xf32>) -> tensor<?xf32>
