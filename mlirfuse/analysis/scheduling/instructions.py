@@ -87,11 +87,12 @@ def pass_instructions(
             max(0.0, total.double - once.double),
         )
 
+    again, stores_early = beyond([*levels.values(), *joint, results]), len(last) < len(results)
     return PassInstructions(
         once,
-        again=beyond([*levels.values(), *joint, results]),
-        again_early=beyond([*early.values(), *joint, last]),
-        stores_early=len(last) < len(results),
+        again,
+        again_early=beyond([*early.values(), *joint, last]) if stores_early else again,
+        stores_early=stores_early,
         stores_last=bool(last),
     )
 
