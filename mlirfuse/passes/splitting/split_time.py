@@ -71,12 +71,14 @@ def _alone(module: ir.Operation, kernel: ir.Operation) -> ir.Module:
     if TARGET in module.attributes:
         trial.operation.attributes[TARGET] = module.attributes[TARGET]
     naming = [call for function in functions(module) for call in calls(function) if callee(call) == symbol(kernel)]
-    operands = list(naming[0].operands if len(naming) == 1 else kernel.regions[0].blocks[0].arguments)
-    views = _views_of(naming[0]) if len(naming) == 1 else []
+    if len(naming) == 1:
+        (call,) = naming
+        operands, views, known = list(call.operands), _views_of(call), _declared(call.parent)
+    else:
+        operands, views, known = list(kernel.regions[0].blocks[0].arguments), [], {}
     made = {result for view in views for result in view.results}
     read = [*operands, *(value for view in views for value in read_values(view))]
     given = [value for value in dict.fromkeys(read) if value not in made]
-    known = {} if not views else _declared(naming[0].parent)
     known |= dict(zip(operands, argument_attributes(kernel), strict=True))
     results = [value.type for value in body(kernel)[-1].operands]
     with ir.InsertionPoint(trial.body), kernel.location:
